@@ -1,0 +1,193 @@
+"""Policy-improvement operators: one state's action values q ↦ V̄(q), its gradient w, and the policy π(·; q).
+
+    V̄(q) = Σ_a π(a; q) q_a        w(q) = ∂V̄/∂q
+
+==============  =======================================  ================================
+operator        V̄(q)                                     w_a
+==============  =======================================  ================================
+Softmax         Σ p_a q_a,  p = softmax(σq)              p_a (1 + σ(q_a − V̄))
+Mellowmax       log(mean exp(κq)) / κ                    softmax(κq)_a
+Greedy          max q                                    1 at the first maximiser
+EpsilonGreedy   (1−ε) max q + ε mean q                   the same mixture
+FixedPolicy     Σ π(a|s) q_a                             π(a|s)
+==============  =======================================  ================================
+
+This is the NumPy face, batched over leading axes of ``q`` (..., S, A). The compiled updates use the scalar form in
+:mod:`gqlab.rules`; the tests hold the two against each other. ``code`` and ``parameter`` name an operator there.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import logsumexp, softmax
+
+from gqlab import checks
+from gqlab.checks import FloatArray
+
+
+class Operator(ABC):
+    """A policy-improvement operator."""
+
+    code: ClassVar[int]
+
+    @property
+    @abstractmethod
+    def parameter(self) -> float:
+        """The one number that the compiled form needs."""
+
+    @abstractmethod
+    def policy(self, q: FloatArray) -> FloatArray:
+        """π(a; q), the same shape as ``q`` (..., S, A)."""
+
+    def value(self, q: FloatArray) -> FloatArray:
+        """V̄(q), (..., S)."""
+        return (self.policy(q) * q).sum(axis=-1)
+
+    @abstractmethod
+    def weights(self, q: FloatArray) -> FloatArray:
+        """w = ∂V̄/∂q, the same shape as ``q``."""
+
+    def check(self, n_states: int, n_actions: int) -> None:  # noqa: B027 - most operators fit every problem
+        """Raise ``ValueError`` if the operator does not fit a problem of this size."""
+
+
+@dataclass(frozen=True)
+class Softmax(Operator):
+    """π(a) ∝ exp(σ q_a), σ the inverse temperature.
+
+    Examples
+    --------
+    >>> import numpy as np, gqlab as gq
+    >>> gq.Softmax(1.0).policy(np.log([[1.0, 3.0]])).round(12)
+    array([[0.25, 0.75]])
+    """
+
+    code: ClassVar[int] = 0
+    sigma: float = 1.0
+
+    def __post_init__(self) -> None:
+        checks.number("sigma", self.sigma, least=0)
+
+    @property
+    def parameter(self) -> float:
+        return float(self.sigma)
+
+    def policy(self, q: FloatArray) -> FloatArray:
+        return np.asarray(softmax(self.sigma * q, axis=-1))
+
+    def weights(self, q: FloatArray) -> FloatArray:
+        p = self.policy(q)
+        return p * (1 + self.sigma * (q - (p * q).sum(axis=-1, keepdims=True)))
+
+
+@dataclass(frozen=True)
+class Mellowmax(Operator):
+    """V̄ = log(mean exp(κq))/κ, a smooth non-expansion (Asadi and Littman, 2017).
+
+    The policy, needed to act and never to update, is the softmax whose inverse temperature makes Σπq equal V̄.
+    """
+
+    code: ClassVar[int] = 1
+    kappa: float = 5.0
+
+    def __post_init__(self) -> None:
+        checks.number("kappa", self.kappa, above=0)
+
+    @property
+    def parameter(self) -> float:
+        return float(self.kappa)
+
+    def value(self, q: FloatArray) -> FloatArray:
+        return np.asarray(logsumexp(self.kappa * q, axis=-1) - np.log(q.shape[-1])) / self.kappa
+
+    def weights(self, q: FloatArray) -> FloatArray:
+        return np.asarray(softmax(self.kappa * q, axis=-1))
+
+    def policy(self, q: FloatArray) -> FloatArray:
+        # κ V̄ is the integral over [0, κ] of the softmax value, which rises with the inverse temperature:
+        # so the root lies in [0, κ].
+        from scipy.optimize import elementwise
+
+        gap = q - self.value(q)[..., None]
+
+        def surplus(sigma: FloatArray, *columns: FloatArray) -> FloatArray:
+            g = np.stack(columns, axis=-1)
+            return np.asarray((softmax(sigma[..., None] * g, axis=-1) * g).sum(axis=-1))
+
+        columns = tuple(np.moveaxis(gap, -1, 0))
+        bracket = np.zeros(gap.shape[:-1]), np.full(gap.shape[:-1], self.kappa)
+        # Rounding can put the sign of an end on the wrong side where all values are equal: any root is right there.
+        flat = (surplus(bracket[0], *columns) >= 0) | (surplus(bracket[1], *columns) <= 0)
+        sigma = np.asarray(elementwise.find_root(surplus, bracket, args=columns).x)
+        return np.asarray(softmax(np.where(flat, self.kappa, sigma)[..., None] * q, axis=-1))
+
+
+@dataclass(frozen=True)
+class Greedy(Operator):
+    """V̄ = max q; ties go to the first maximiser."""
+
+    code: ClassVar[int] = 2
+
+    @property
+    def parameter(self) -> float:
+        return 0.0
+
+    def policy(self, q: FloatArray) -> FloatArray:
+        return np.eye(q.shape[-1])[q.argmax(axis=-1)]
+
+    weights = policy
+
+
+@dataclass(frozen=True)
+class EpsilonGreedy(Operator):
+    """Greedy with probability 1 − ε, else uniform."""
+
+    code: ClassVar[int] = 3
+    epsilon: float = 0.1
+
+    def __post_init__(self) -> None:
+        checks.number("epsilon", self.epsilon, least=0, most=1)
+
+    @property
+    def parameter(self) -> float:
+        return float(self.epsilon)
+
+    def policy(self, q: FloatArray) -> FloatArray:
+        n = q.shape[-1]
+        return (1 - self.epsilon) * np.eye(n)[q.argmax(axis=-1)] + self.epsilon / n
+
+    weights = policy
+
+
+class FixedPolicy(Operator):
+    """A given target policy π(a|s), (S, A): control becomes off-policy evaluation (TDC in action values)."""
+
+    code: ClassVar[int] = 4
+
+    def __init__(self, table: ArrayLike) -> None:
+        pi = checks.array("table", table, (None, None))
+        checks.probabilities("table", pi)
+        self.table: FloatArray = checks.frozen(pi)
+
+    @property
+    def parameter(self) -> float:
+        return 0.0
+
+    def __repr__(self) -> str:
+        return f"FixedPolicy({self.table.shape[0]} states, {self.table.shape[1]} actions)"
+
+    def policy(self, q: FloatArray) -> FloatArray:
+        return np.broadcast_to(self.table, q.shape)
+
+    weights = policy
+
+    def check(self, n_states: int, n_actions: int) -> None:
+        if self.table.shape != (n_states, n_actions):
+            raise ValueError(
+                f"target: the policy's table has shape {self.table.shape}, expected ({n_states}, {n_actions})"
+            )

@@ -1,0 +1,90 @@
+"""A problem: an MDP, features, a behaviour policy and the operator that makes the target policy."""
+
+from __future__ import annotations
+
+import hashlib
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from gqlab import checks
+from gqlab.checks import FloatArray
+from gqlab.exact import Exact
+from gqlab.mdp import FiniteMDP
+from gqlab.operators import FixedPolicy, Operator, Softmax
+
+
+class Problem:
+    """Off-policy control of ``mdp`` with ``Q_θ(s,a) = φ(s,a)ᵀθ``.
+
+    Parameters
+    ----------
+    mdp : FiniteMDP
+    features : (S, A, d) array
+        φ(s,a). The matrix C = E[φφᵀ] must not be singular.
+    behavior : (S, A) array, optional
+        π_b, the policy that makes the data; default uniform. Its chain must have one recurrent class.
+    target : Operator, optional
+        How Q_θ becomes π_θ; default ``Softmax(1.0)``. With :class:`FixedPolicy` the problem is off-policy evaluation.
+
+    Examples
+    --------
+    >>> import numpy as np, gqlab as gq
+    >>> mdp = gq.garnet(seed=0)
+    >>> problem = gq.Problem(mdp, gq.random_features(mdp, dim=4))
+    >>> problem
+    Problem(n_states=5, n_actions=3, dim=4, target=Softmax(sigma=1.0))
+    >>> problem.policy(np.zeros(4))[0]
+    array([0.33333333, 0.33333333, 0.33333333])
+    """
+
+    def __init__(
+        self,
+        mdp: FiniteMDP,
+        features: ArrayLike,
+        behavior: ArrayLike | None = None,
+        target: Operator | None = None,
+    ) -> None:
+        S, A = mdp.n_states, mdp.n_actions
+        self.mdp = mdp
+        self.features: FloatArray = checks.frozen(checks.array("features", features, (S, A, None)))
+        if behavior is None:
+            self.behavior: FloatArray = checks.frozen(np.full((S, A), 1 / A))
+        else:
+            pi_b = checks.array("behavior", behavior, (S, A))
+            checks.probabilities("behavior", pi_b)
+            self.behavior = checks.frozen(pi_b / pi_b.sum(axis=-1, keepdims=True))
+        self.target = Softmax(1.0) if target is None else target
+        if not isinstance(self.target, Operator):
+            raise ValueError(f"target is {target!r}, expected an operator such as gqlab.Softmax(1.0)")
+        self.target.check(S, A)
+        #: The exact quantities: μ, C, J, ∇J, ω*, rewards and values.
+        self.exact = Exact(self)
+
+    @property
+    def dim(self) -> int:
+        """d, the number of features."""
+        return self.features.shape[-1]
+
+    def policy(self, theta: ArrayLike) -> FloatArray:
+        """π_θ(a|s), (..., S, A), for ``theta`` (..., d)."""
+        q = np.einsum("...i,sai->...sa", np.asarray(theta, dtype=np.float64), self.features)
+        return np.array(self.target.policy(q))
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A digest of everything that defines the problem: equal problems have equal ones."""
+        mdp = self.mdp
+        parts = [mdp.transition, mdp.reward, mdp.discount, mdp.terminal, mdp.start, self.features, self.behavior]
+        if isinstance(self.target, FixedPolicy):
+            parts.append(self.target.table)
+        digest = hashlib.sha256(f"{type(self.target).__name__} {self.target.parameter!r}".encode())
+        for part in parts:
+            digest.update(repr(part.shape).encode())
+            digest.update(np.ascontiguousarray(part).tobytes())
+        return digest.hexdigest()
+
+    def __repr__(self) -> str:
+        S, A, d = self.features.shape
+        return f"Problem(n_states={S}, n_actions={A}, dim={d}, target={self.target!r})"
