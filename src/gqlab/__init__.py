@@ -1,0 +1,48 @@
+"""gqlab: provably convergent off-policy control with linear function approximation.
+
+Greedy-GQ, its variance-reduced form VR-Greedy-GQ (ICLR 2021), and the exact quantities that tell how well they did.
+
+>>> import gqlab as gq
+>>> mdp = gq.garnet(n_states=5, n_actions=3, branching=2, discount=0.95, seed=0)
+>>> problem = gq.Problem(mdp, gq.random_features(mdp, dim=4), target=gq.Softmax(1.0))
+>>> result = gq.run(problem, gq.VRGreedyGQ(batch_size=1000), n_samples=10_000, n_runs=8)
+>>> gradient = problem.exact.gradient(result.theta)  # exact, at every record of every run
+>>> gradient.shape
+(8, 11, 4)
+"""
+
+from gqlab.algorithms import Algorithm, GreedyGQ, VRGreedyGQ
+from gqlab.engine.run import run
+from gqlab.engine.steps import Trajectory, batch_indices, greedy_gq_steps, pseudo_gradient, svrg_epoch, trajectory
+from gqlab.features import random_features
+from gqlab.garnet import garnet
+from gqlab.mdp import FiniteMDP
+from gqlab.operators import EpsilonGreedy, FixedPolicy, Greedy, Mellowmax, Operator, Softmax
+from gqlab.problem import Problem
+from gqlab.results import RunResult
+from gqlab.version import __version__
+
+__all__ = [
+    "Algorithm",
+    "EpsilonGreedy",
+    "FiniteMDP",
+    "FixedPolicy",
+    "Greedy",
+    "GreedyGQ",
+    "Mellowmax",
+    "Operator",
+    "Problem",
+    "RunResult",
+    "Softmax",
+    "Trajectory",
+    "VRGreedyGQ",
+    "__version__",
+    "batch_indices",
+    "garnet",
+    "greedy_gq_steps",
+    "pseudo_gradient",
+    "random_features",
+    "run",
+    "svrg_epoch",
+    "trajectory",
+]

@@ -1,0 +1,1 @@
+"""Driving the rules: random numbers, trajectories, recording, threads."""

@@ -1,0 +1,168 @@
+"""One run, from where it stands to its last update: the loop that every device drives.
+
+Everything that happens between updates (a record, the draw of the output iterate, the end of an epoch, a look at the
+stop flag) happens between *segments*; inside a segment there is nothing but updates.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from gqlab.engine.random import INDEX, OUTPUT, RESTART, TRAJECTORY, below, stream_key, unit, word
+from gqlab.engine.tables import next_sample, start_state
+from gqlab.estimators import (
+    Rates,
+    plain_step,
+    svrg_add,
+    svrg_end,
+    svrg_mean,
+    svrg_start,
+    svrg_step,
+)
+from gqlab.rules import rule
+
+#: Numbers d·A that pass through the most updates between two looks at the stop flag: about a millisecond.
+SEGMENT_NUMBERS = 1 << 17
+
+#: No run gets this far.
+NEVER = 1 << 62
+
+
+class Plan(NamedTuple):
+    """What each run is to do."""
+
+    seed: Any  # (n_runs,)  unsigned
+    number: Any  # (n_runs,)  the number of the run under its seed
+    eta_theta: Any  # (n_runs,)
+    eta_omega: Any  # (n_runs,)
+    radius: Any  # (n_runs,)
+    batch_size: Any  # (n_runs,)  M; 0: no batches, that is Greedy-GQ
+    n_updates: Any  # (n_runs,)  where it ends, counted from its very beginning
+    first_record: Any  # (n_runs,)  the row of its record of update 0
+
+
+class Runs(NamedTuple):
+    """Where each run stands: all that a later call needs to go on from there."""
+
+    theta: Any  # (n_runs, d)
+    omega: Any  # (n_runs, d)
+    s: Any  # (n_runs,)  unsigned: the state in which the next sample is drawn
+    updates: Any  # (n_runs,)
+    output: Any  # (n_runs, d)  an iterate drawn uniformly from those so far
+    output_update: Any  # (n_runs,)  which one
+    next_output: Any  # (n_runs,)  the update whose iterate replaces it
+    diverged_at: Any  # (n_runs,)  the update that would have left the finite numbers; −1: none
+
+
+class Records(NamedTuple):
+    """The iterates at the recorded updates, run by run."""
+
+    theta: Any  # (total, d)
+    omega: Any  # (total, d)
+    every: Any  # an update is recorded if this divides its number, or if it is the last
+
+
+@rule
+def keep_output(runs, run, theta, output_key, u, d):
+    """The output becomes the iterate of update u; draw the update that replaces it.
+
+    The iterate of update t replaces the output with probability 1/(t+1), which leaves every iterate so far equally
+    likely. So P(next > t) = (u+1)/(t+1): the next one is ⌊(u+1)/U⌋ for a uniform U.
+    """
+    for i in range(d):
+        runs.output[run, i] = theta[i]
+    runs.output_update[run] = u
+    u_next = (u + 1) / unit(word(output_key, u))
+    runs.next_output[run] = int(u_next) if u_next < NEVER else NEVER
+
+
+@rule
+def record(plan, records, run, theta, omega, u, d):
+    """Write the iterate of update u, if it is to be recorded."""
+    if u % records.every == 0 or u == plan.n_updates[run]:
+        row = plan.first_record[run] + (u + records.every - 1) // records.every
+        for i in range(d):
+            records.theta[row, i] = theta[i]
+            records.omega[row, i] = omega[i]
+
+
+@rule
+def segment_end(plan, runs, records, run, u, segment):
+    """The update at which something other than an update happens next."""
+    end = min(plan.n_updates[run], u + segment)
+    end = min(end, (u // records.every + 1) * records.every)
+    if plan.batch_size[run] > 0:
+        end = min(end, (u // plan.batch_size[run] + 1) * plan.batch_size[run])
+    if runs.next_output[run] > u:
+        end = min(end, runs.next_output[run])
+    return end
+
+
+@rule
+def freeze(plan, runs, records, run, theta, omega, output_key, u, d):
+    """The run stays at the iterate of update u, its last finite one, for all the updates that it had left."""
+    last = plan.n_updates[run]
+    while runs.next_output[run] < last:
+        keep_output(runs, run, theta, output_key, runs.next_output[run], d)
+    step = records.every
+    for t in range((u // step + 1) * step, last, step):
+        record(plan, records, run, theta, omega, t, d)
+    record(plan, records, run, theta, omega, last, d)
+
+
+@rule
+def advance(samples, chain, plan, runs, records, run, stop, theta, omega, work, reference, batch, d, A):
+    """Take run number ``run`` to its last update, or to where ``stop[0]`` finds it."""
+    seed, number = plan.seed[run], plan.number[run]
+    trajectory_key = stream_key(seed, number, TRAJECTORY)
+    restart_key = stream_key(seed, number, RESTART)
+    index_key = stream_key(seed, number, INDEX)
+    output_key = stream_key(seed, number, OUTPUT)
+    rates = Rates(plan.eta_theta[run], plan.eta_omega[run], plan.radius[run])
+    M = plan.batch_size[run]
+    for i in range(d):
+        theta[i] = runs.theta[run, i]
+        omega[i] = runs.omega[run, i]
+    u = runs.updates[run]
+    s = runs.s[run] if u > 0 else start_state(chain, restart_key, 0)
+    finite = runs.diverged_at[run] < 0
+    n_visited = 0
+    segment = 1 + SEGMENT_NUMBERS // (d * A)
+    while u < plan.n_updates[run] and finite and stop[0] == 0:
+        if u == runs.next_output[run]:
+            keep_output(runs, run, theta, output_key, u, d)
+        end = segment_end(plan, runs, records, run, u, segment)
+        if M == 0:
+            while u < end and finite:
+                x, s = next_sample(samples, chain, s, u, trajectory_key, restart_key)
+                finite = plain_step(samples, x, theta, omega, rates, work, d, A)
+                u += finite
+        else:
+            if u % M == 0:  # Algorithm 1: a new epoch, with the next M samples of the trajectory as its batch
+                svrg_end(reference, n_visited)
+                n_visited = 0
+                svrg_start(reference, theta, omega, d)
+                for t in range(u, u + M):
+                    x, s = next_sample(samples, chain, s, t, trajectory_key, restart_key)
+                    batch[t - u] = x
+                    n_visited = svrg_add(samples, x, reference, n_visited, work, d, A)
+                    if t % segment == 0 and stop[0] != 0:
+                        break
+                svrg_mean(reference, M, d)
+            while u < end and finite:
+                x = batch[below(word(index_key, u), M)]
+                finite = svrg_step(samples, x, theta, omega, reference, rates, work, d, A)
+                u += finite
+        if finite:
+            record(plan, records, run, theta, omega, u, d)
+            runs.updates[run] = u
+    svrg_end(reference, n_visited)
+    if not finite:
+        if runs.diverged_at[run] < 0:
+            runs.diverged_at[run] = u
+        freeze(plan, runs, records, run, theta, omega, output_key, runs.updates[run], d)
+        runs.updates[run] = plan.n_updates[run]
+    for i in range(d):
+        runs.theta[run, i] = theta[i]
+        runs.omega[run, i] = omega[i]
+    runs.s[run] = s

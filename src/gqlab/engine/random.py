@@ -1,0 +1,79 @@
+"""Counter-based random numbers: word c of a key is a 64-bit mix of (key, c).
+
+A key belongs to (seed, run, stream), a counter to the time step. So run k of a seed draws the same numbers whatever
+the number of runs, threads or the device, and a checkpoint is a counter.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gqlab.checks import FloatArray
+from gqlab.rules import rule
+
+#: What the words of a run are for: its transitions, its restarts, Algorithm 1's indices, the output iterate.
+TRAJECTORY, RESTART, INDEX, OUTPUT = range(4)
+
+_WEYL = np.uint64(0x9E3779B97F4A7C15)
+_MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
+_MIX_2 = np.uint64(0x94D049BB133111EB)
+_27, _30, _31, _32 = np.uint64(27), np.uint64(30), np.uint64(31), np.uint64(32)
+_LOW = np.uint64(0xFFFFFFFF)
+_ONE = np.uint64(1)
+
+
+@rule
+def word(key, counter):
+    """Word ``counter`` of ``key``: SplitMix64 (Steele, Lea and Flood, 2014) at a given place of its sequence."""
+    z = key + _WEYL * (np.uint64(counter) + _ONE)
+    z = (z ^ (z >> _30)) * _MIX_1
+    z = (z ^ (z >> _27)) * _MIX_2
+    return z ^ (z >> _31)
+
+
+@rule
+def stream_key(seed, run, stream):
+    """The key of one stream of one run."""
+    return word(word(word(np.uint64(0), seed), run), stream)
+
+
+@rule
+def below(w, n):
+    """A whole number under n (n < 2³²) from the word w: the high half of the product w·n."""
+    n = np.uint64(n)
+    return ((w >> _32) * n + (((w & _LOW) * n) >> _32)) >> _32
+
+
+@rule
+def unit(w):
+    """A number in (0, 1) from the word w."""
+    return (np.float64(w >> np.uint64(11)) + 0.5) * 1.1102230246251565e-16
+
+
+@rule
+def draw(threshold, alias, first, n, w):
+    """An entry of the alias table at ``first`` … ``first + n − 1``, by one word.
+
+    The high half of w·n picks a column and the low half, again uniform, decides between the column and its alias.
+    """
+    column = first + np.uint32(below(w, n))
+    if w * np.uint64(n) < threshold[column]:
+        return column
+    return alias[column]
+
+
+def alias_table(weights: FloatArray) -> tuple[np.ndarray, np.ndarray]:
+    """Walker's alias table of a distribution, by Vose's method: thresholds in units of 2⁻⁶⁴, and aliases."""
+    n = len(weights)
+    share = weights / weights.sum() * n
+    alias = np.arange(n, dtype=np.uint32)
+    small = [k for k in range(n) if share[k] < 1]
+    large = [k for k in range(n) if share[k] >= 1]
+    while small and large:
+        k, giver = small.pop(), large.pop()
+        alias[k] = giver
+        share[giver] -= 1 - share[k]
+        (small if share[giver] < 1 else large).append(giver)
+    for k in small + large:  # exactly full, up to rounding: their alias is themselves
+        share[k] = 1.0
+    return np.array([min(int(p * 2.0**64), 2**64 - 1) for p in share], dtype=np.uint64), alias

@@ -1,0 +1,121 @@
+"""What a run leaves: its recorded iterates, its counts, and all that is needed to go on from it."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+import zipfile
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gqlab import algorithms
+from gqlab.algorithms import Algorithm
+from gqlab.checks import FloatArray
+
+#: Written into every file; a file with another word is not one of ours.
+FORMAT = "gqlab run result 1"
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class RunResult:
+    """The result of :func:`gqlab.run`.
+
+    Attributes
+    ----------
+    theta, omega : (n_runs, n_records, d) arrays
+        The iterates at the recorded updates: every ``record_every``-th, the first and the last.
+    samples, updates, gradient_evaluations : (n_records,) arrays
+        What each run had used by then.
+    output : (n_runs, d) array
+        An iterate drawn uniformly from all those before the last update (Algorithm 1's output).
+    output_update : (n_runs,) array
+        The update count of that iterate.
+    diverged : (n_runs,) bool array
+        Such a run is frozen at its last finite iterate.
+    diverged_at : (n_runs,) array
+        The number of updates that it had made; −1 for the others.
+    state, next_output : arrays
+        The rest of what ``resume`` needs.
+    metadata : dict
+        Algorithm, problem fingerprint, seed, settings, versions.
+    """
+
+    theta: FloatArray
+    omega: FloatArray
+    samples: NDArray[np.int64]
+    updates: NDArray[np.int64]
+    gradient_evaluations: NDArray[np.int64]
+    output: FloatArray
+    output_update: NDArray[np.int64]
+    diverged_at: NDArray[np.int64]
+    state: NDArray[np.uint32]
+    next_output: NDArray[np.int64]
+    metadata: dict[str, Any]
+
+    @property
+    def diverged(self) -> NDArray[np.bool_]:
+        return self.diverged_at >= 0
+
+    @property
+    def algorithm(self) -> Algorithm:
+        return algorithms.from_dict(self.metadata["algorithm"])
+
+    def __repr__(self) -> str:
+        n_runs, n_records, _ = self.theta.shape
+        lost = f", {int(self.diverged.sum())} diverged" if self.diverged.any() else ""
+        return (
+            f"RunResult({self.algorithm!r}, n_runs={n_runs}, n_records={n_records}, updates={self.updates[-1]}{lost})"
+        )
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write an ``.npz`` file under exactly this name; it appears whole or not at all.
+
+        Examples
+        --------
+        >>> import gqlab as gq, tempfile, os
+        >>> mdp = gq.garnet(seed=0)
+        >>> problem = gq.Problem(mdp, gq.random_features(mdp, dim=4))
+        >>> result = gq.run(problem, gq.GreedyGQ(), n_samples=1000, n_runs=2)
+        >>> path = os.path.join(tempfile.mkdtemp(), "result.npz")
+        >>> result.save(path)
+        >>> gq.RunResult.load(path)
+        RunResult(GreedyGQ(eta_theta=0.02, eta_omega=0.01, radius=inf), n_runs=2, n_records=2, updates=1000)
+        """
+        arrays = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "metadata"}
+        text = json.dumps({"format": FORMAT, **self.metadata})
+        write_whole(Path(path), lambda file: np.savez(file, metadata=np.array(text), **arrays))
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> RunResult:
+        """Read what :meth:`save` wrote; ``ValueError`` if the file is something else."""
+        names = {field.name for field in fields(cls)}
+        try:
+            with np.load(path, allow_pickle=False) as file:
+                content = {name: file[name] for name in names}
+            metadata = json.loads(str(content["metadata"]))
+            if metadata.pop("format", None) != FORMAT:
+                raise ValueError("another format")
+        except (ValueError, KeyError, AttributeError, zipfile.BadZipFile, EOFError) as error:
+            raise ValueError(f"{os.fspath(path)} is not a result that gqlab saved ({error})") from None
+        return cls(**{**content, "metadata": metadata})
+
+
+def write_whole(path: Path, write: Callable[[BinaryIO], object]) -> None:
+    """``write`` into a temporary file beside ``path``, then put it in place in one step."""
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            write(file)
+        umask = os.umask(0)
+        os.umask(umask)
+        os.chmod(temporary, 0o666 & ~umask)
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise
