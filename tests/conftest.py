@@ -1,0 +1,59 @@
+"""What the tests share: the vectors and problems made from them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gqlab as gq
+
+VECTORS: list[dict[str, Any]] = json.loads((Path(__file__).parent / "greedy_gq.json").read_text())
+
+
+def operator_of(target: dict[str, Any]) -> gq.Operator:
+    match target["kind"]:
+        case "softmax":
+            return gq.Softmax(target["parameter"])
+        case "mellowmax":
+            return gq.Mellowmax(target["parameter"])
+        case "epsilon_greedy":
+            return gq.EpsilonGreedy(target["parameter"])
+        case "greedy":
+            return gq.Greedy()
+        case "fixed":
+            return gq.FixedPolicy(target["table"])
+    raise AssertionError(target["kind"])
+
+
+def problem_of(vector: dict[str, Any]) -> gq.Problem:
+    mdp = gq.FiniteMDP(
+        vector["transition"], vector["reward"], vector["discount"], vector.get("terminal"), vector.get("initial")
+    )
+    return gq.Problem(mdp, vector["features"], vector["behavior"], operator_of(vector["target"]))
+
+
+def vector_name(vector: dict[str, Any]) -> str:
+    name = f"{vector['target']['kind']}-{vector['target']['parameter']:g}"
+    return name + ("-terminal" if "terminal" in vector else "")
+
+
+def assert_close(actual: Any, expected: Any, tolerance: float = 1e-10) -> None:
+    """Equal to ``tolerance``, relative to the largest entry."""
+    expected = np.asarray(expected)
+    assert np.shape(actual) == expected.shape
+    assert np.abs(actual - expected).max() <= tolerance * max(np.abs(expected).max(), 1e-300)
+
+
+@pytest.fixture(params=VECTORS, ids=vector_name)
+def vector(request: pytest.FixtureRequest) -> dict[str, Any]:
+    return request.param
+
+
+@pytest.fixture
+def garnet_problem() -> gq.Problem:
+    mdp = gq.garnet(seed=0)
+    return gq.Problem(mdp, gq.random_features(mdp, dim=4))
