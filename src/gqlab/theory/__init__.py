@@ -1,0 +1,2 @@
+from gqlab.theory.choose import schedule, step_sizes
+__all__ = ["schedule", "step_sizes"]
