@@ -148,7 +148,8 @@ def _first_point(name: str, value: ArrayLike | None, n_runs: int, d: int, radius
     if value is None:
         return np.zeros((n_runs, d))
     point = checks.array(name, value, (d,) if np.ndim(value) == 1 else (n_runs, d))
-    norm = np.linalg.norm(np.broadcast_to(point, (n_runs, d)), axis=-1)
+    with np.errstate(over="ignore"):
+        norm = np.linalg.norm(np.broadcast_to(point, (n_runs, d)), axis=-1)
     bad = np.flatnonzero(norm > radius)
     if len(bad):
         where = name if point.ndim == 1 else f"{name}[{bad[0]}]"
