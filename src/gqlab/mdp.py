@@ -222,7 +222,7 @@ def _reachable(
         if (grown == live).all():
             break
         live = grown
-    terminal = ends[live].any(axis=0)
+    terminal = np.asarray(ends[live].any(axis=0))
     mixed = np.flatnonzero(live & terminal)
     if len(mixed):
         raise ValueError(f"P: arriving in state {mixed[0]} ends the episode at some times only, which is not supported")
