@@ -16,6 +16,7 @@ from gqlab.engine.run import run
 from gqlab.engine.steps import Trajectory, batch_indices, greedy_gq_steps, pseudo_gradient, svrg_epoch, trajectory
 from gqlab.features import random_features
 from gqlab.garnet import garnet
+from gqlab.grid import GridResult, grid, sweep
 from gqlab.mdp import FiniteMDP
 from gqlab.operators import EpsilonGreedy, FixedPolicy, Greedy, Mellowmax, Operator, Softmax
 from gqlab.problem import Problem
@@ -29,6 +30,7 @@ __all__ = [
     "FixedPolicy",
     "Greedy",
     "GreedyGQ",
+    "GridResult",
     "Mellowmax",
     "Operator",
     "Problem",
@@ -40,9 +42,11 @@ __all__ = [
     "batch_indices",
     "garnet",
     "greedy_gq_steps",
+    "grid",
     "pseudo_gradient",
     "random_features",
     "run",
     "svrg_epoch",
+    "sweep",
     "trajectory",
 ]

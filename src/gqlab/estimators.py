@@ -40,7 +40,7 @@ class Work(NamedTuple):
 class Reference(NamedTuple):
     """The reference point of an epoch, and what SVRG needs there.
 
-    V̄ and φ̂ at θ̃ are kept once for each next state that the batch visits: ``slot[s']`` says where.
+    V̄ and φ̂ at θ̃ are kept once for each next state that the batch visits: ``slot[s' − first_state]`` says where.
     """
 
     theta_tilde: Any  # (d,)
@@ -48,7 +48,7 @@ class Reference(NamedTuple):
     G_tilde: Any  # (d,)
     H_tilde: Any  # (d,)
     slot: Any  # (S,)  unsigned, EMPTY between epochs
-    visited: Any  # (n_slots,)  unsigned: the next state of each slot
+    visited: Any  # (n_slots,)  unsigned: which entry of ``slot`` points to each slot
     V: Any  # (n_slots,)
     phi_hat: Any  # (n_slots · d,)
 
@@ -92,12 +92,12 @@ def svrg_start(reference, theta, omega, d):
 def svrg_add(samples, x, reference, n_visited, work, d, A):
     """Add G_x, H_x(θ̃, ω̃) to G̃, H̃; returns how many next states have a slot now."""
     s_next = samples.s_next[x]
-    k = reference.slot[s_next]
+    k = reference.slot[s_next - samples.first_state]
     if k == EMPTY:
         k = n_visited
         n_visited += 1
-        reference.slot[s_next] = k
-        reference.visited[k] = s_next
+        reference.slot[s_next - samples.first_state] = k
+        reference.visited[k] = s_next - samples.first_state
         reference.V[k] = value_and_gradient(samples, s_next, reference.theta_tilde, work.q, work.w, work.phi_hat, d, A)
         for i in range(d):
             reference.phi_hat[k * d + i] = work.phi_hat[i]
@@ -123,7 +123,7 @@ def svrg_mean(reference, batch_size, d):
 def svrg_step(samples, x, theta, omega, reference, rates, work, d, A):
     """Algorithm 1's inner step: G_x(θ, ω) − G_x(θ̃, ω̃) + G̃ and H_x(θ, ω) − H_x(θ̃, ω̃) + H̃."""
     s_next = samples.s_next[x]
-    k = reference.slot[s_next]
+    k = reference.slot[s_next - samples.first_state]
     V = value_and_gradient(samples, s_next, theta, work.q, work.w, work.phi_hat, d, A)
     delta, phi_omega = td_terms(samples, x, V, theta, omega, d)
     delta_ref, phi_omega_ref = td_terms(samples, x, reference.V[k], reference.theta_tilde, reference.omega_tilde, d)

@@ -142,10 +142,9 @@ class Exact:
         S, A = self._problem.features.shape[:2]
         size = max(1, BATCH_NUMBERS // (S * (S if square else A)))
         rows = th.reshape(-1, d)
-        if len(rows) == 0:
-            return function(np.zeros((1, d)))[:0].reshape(*th.shape[:-1], *function(np.zeros((1, d))).shape[1:])
-        out = np.concatenate([function(rows[i : i + size]) for i in range(0, len(rows), size)])
-        return out.reshape(*th.shape[:-1], *out.shape[1:])
+        parts = [function(rows[i : i + size]) for i in range(0, len(rows), size)]
+        out = np.concatenate(parts or [function(np.zeros((1, d)))[:0]])
+        return out.reshape(th.shape[:-1] + out.shape[1:])
 
 
 def _policy_value(problem: Problem, policy: FloatArray) -> FloatArray:

@@ -154,8 +154,8 @@ class FiniteMDP:
             raise ValueError(
                 f"{env_id} has no table P with an initial distribution: only toy-text environments have one"
             )
-        P, r, terminal = _read_table(table)
-        keep = _reachable(P.max(axis=1) > 0, terminal, np.asarray(initial) > 0)
+        P, r, ended = _read_table(table)
+        keep, terminal = _reachable(P.max(axis=1) > ended.max(axis=1), ended.max(axis=1) > 0, np.asarray(initial) > 0)
         inside = np.ix_(keep, np.arange(P.shape[1]), keep)
         gamma = discount if np.ndim(discount) == 0 else checks.array("discount", discount, P.shape)[inside]
         mdp = cls(P[inside], r[inside], gamma, terminal[keep], np.asarray(initial)[keep])
@@ -199,32 +199,31 @@ def _some(states: NDArray[np.intp], most: int = 5) -> str:
     return "{" + ", ".join(str(s) for s in states[:most]) + (", …" if len(states) > most else "") + "}"
 
 
-def _read_table(table: Any) -> tuple[FloatArray, FloatArray, NDArray[np.bool_]]:
-    """Transition, reward and terminal states of a toy-text ``P[s][a] = [(probability, s', reward, terminated), …]``."""
+def _read_table(table: Any) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """P, r and P(s', episode over | s, a) of a toy-text ``P[s][a] = [(probability, s', reward, terminated), …]``."""
     S, A = len(table), len(table[0])
-    P, paid, ended = np.zeros((S, A, S)), np.zeros((S, A, S)), np.zeros((S, A, S))
+    P, paid, ended = np.zeros((3, S, A, S))
     for s in range(S):
         for a in range(A):
             for probability, s_next, reward, terminated in table[s][a]:
                 P[s, a, s_next] += probability
                 paid[s, a, s_next] += probability * reward
                 ended[s, a, s_next] += probability * terminated
-    reward = np.divide(paid, P, out=np.zeros_like(P), where=P > 0)
-    terminal = ended.sum(axis=(0, 1)) > 0
-    mixed = np.argwhere((ended < P) & ~terminal[:, None, None] & terminal)
-    if len(mixed):
-        raise ValueError(
-            f"P{checks.place(mixed[0])}: arriving there does not always end the episode; such tables are not supported"
-        )
-    return P, reward, terminal
+    return P, np.divide(paid, P, out=np.zeros_like(P), where=P > 0), ended
 
 
-def _reachable(support: NDArray[np.bool_], terminal: NDArray[np.bool_], first: NDArray[np.bool_]) -> NDArray[np.intp]:
-    """The states that some policy reaches from ``first``, in order."""
-    moves = support & ~terminal[:, None]
-    seen = first
+def _reachable(
+    goes_on: NDArray[np.bool_], ends: NDArray[np.bool_], first: NDArray[np.bool_]
+) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+    """The states that some policy reaches from ``first``, in order, and which of all states are terminal."""
+    live = first
     while True:
-        grown = seen | moves[seen].any(axis=0)
-        if (grown == seen).all():
-            return np.flatnonzero(seen)
-        seen = grown
+        grown = live | goes_on[live].any(axis=0)
+        if (grown == live).all():
+            break
+        live = grown
+    terminal = np.asarray(ends[live].any(axis=0))
+    mixed = np.flatnonzero(live & terminal)
+    if len(mixed):
+        raise ValueError(f"P: arriving in state {mixed[0]} ends the episode at some times only, which is not supported")
+    return np.flatnonzero(live | terminal), terminal

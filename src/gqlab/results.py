@@ -96,7 +96,7 @@ class RunResult:
         """Read what :meth:`save` wrote; ``ValueError`` if the file is something else."""
         names = {field.name for field in fields(cls)}
         try:
-            with np.load(path, allow_pickle=False) as file:
+            with open(path, "rb") as opened, np.load(opened, allow_pickle=False) as file:
                 content = {name: file[name] for name in names}
             metadata = json.loads(str(content["metadata"]))
             if metadata.pop("format", None) != FORMAT:

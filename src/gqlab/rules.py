@@ -44,6 +44,7 @@ class Samples(NamedTuple):
     operator: int  # SOFTMAX, …
     parameter: float  # σ, κ, ε
     target: Any  # (n_pairs,)  π(a|s), read for FIXED_POLICY alone
+    first_state: int  # the first state of the problem, where several share the columns
 
 
 # --- Operators: q ↦ V̄, and w = ∂V̄/∂q into ``w`` --------------------------------------------------------------------

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from conftest import VECTORS, assert_close, problem_of, vector_name
 
 import gqlab as gq
+from conftest import VECTORS, assert_close, problem_of, vector_name
 
 
 def test_all_seven_problems_and_all_operators_are_here():

@@ -32,7 +32,11 @@ def advance_block(samples, chain, plan, runs, records, first, last, stop, d_size
     M = 0
     for run in range(first, last):
         M = max(M, plan.batch_size[run])
-    n_states = len(chain.terminal) if M > 0 else 0
+    n_states = 0  # of the largest problem with batches
+    if M > 0:
+        for run in range(first, last):
+            problem = plan.problem[run]
+            n_states = max(n_states, chain.first_state[problem + 1] - chain.first_state[problem])
     n_slots = min(M, n_states)
     slot = np.full(n_states, EMPTY, dtype=np.uint32)
     reference = Reference(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from gqlab.engine.random import INDEX, OUTPUT, RESTART, TRAJECTORY, below, stream_key, unit, word
-from gqlab.engine.tables import next_sample, start_state
+from gqlab.engine.tables import next_sample, of_problem, start_state
 from gqlab.estimators import (
     Rates,
     plain_step,
@@ -31,6 +31,7 @@ NEVER = 1 << 62
 class Plan(NamedTuple):
     """What each run is to do."""
 
+    problem: Any  # (n_runs,)  which of the problems in the tables
     seed: Any  # (n_runs,)  unsigned
     number: Any  # (n_runs,)  the number of the run under its seed
     eta_theta: Any  # (n_runs,)
@@ -38,6 +39,7 @@ class Plan(NamedTuple):
     radius: Any  # (n_runs,)
     batch_size: Any  # (n_runs,)  M; 0: no batches, that is Greedy-GQ
     n_updates: Any  # (n_runs,)  where it ends, counted from its very beginning
+    until: Any  # (n_runs,)  where this call ends: there, or at an earlier end of an epoch
     first_record: Any  # (n_runs,)  the row of its record of update 0
 
 
@@ -89,7 +91,7 @@ def record(plan, records, run, theta, omega, u, d):
 @rule
 def segment_end(plan, runs, records, run, u, segment):
     """The update at which something other than an update happens next."""
-    end = min(plan.n_updates[run], u + segment)
+    end = min(plan.until[run], u + segment)
     end = min(end, (u // records.every + 1) * records.every)
     if plan.batch_size[run] > 0:
         end = min(end, (u // plan.batch_size[run] + 1) * plan.batch_size[run])
@@ -111,8 +113,10 @@ def freeze(plan, runs, records, run, theta, omega, output_key, u, d):
 
 
 @rule
-def advance(samples, chain, plan, runs, records, run, stop, theta, omega, work, reference, batch, d, A):
-    """Take run number ``run`` to its last update, or to where ``stop[0]`` finds it."""
+def advance(tables, chain, plan, runs, records, run, stop, theta, omega, work, reference, batch, d, A):
+    """Take run number ``run`` to ``plan.until``, or to where ``stop[0]`` finds it."""
+    problem = plan.problem[run]
+    samples = of_problem(tables, chain, problem)
     seed, number = plan.seed[run], plan.number[run]
     trajectory_key = stream_key(seed, number, TRAJECTORY)
     restart_key = stream_key(seed, number, RESTART)
@@ -124,17 +128,19 @@ def advance(samples, chain, plan, runs, records, run, stop, theta, omega, work, 
         theta[i] = runs.theta[run, i]
         omega[i] = runs.omega[run, i]
     u = runs.updates[run]
-    s = runs.s[run] if u > 0 else start_state(chain, restart_key, 0)
+    s = runs.s[run] if u > 0 else start_state(chain, problem, restart_key, 0)
     finite = runs.diverged_at[run] < 0
     n_visited = 0
-    segment = 1 + SEGMENT_NUMBERS // (d * A)
-    while u < plan.n_updates[run] and finite and stop[0] == 0:
+    segment = 1  # a power of 2, so that a remainder is a mask
+    while segment * d * A < SEGMENT_NUMBERS:
+        segment *= 2
+    while u < plan.until[run] and finite and stop[0] == 0:
         if u == runs.next_output[run]:
             keep_output(runs, run, theta, output_key, u, d)
         end = segment_end(plan, runs, records, run, u, segment)
         if M == 0:
             while u < end and finite:
-                x, s = next_sample(samples, chain, s, u, trajectory_key, restart_key)
+                x, s = next_sample(samples, chain, problem, s, u, trajectory_key, restart_key)
                 finite = plain_step(samples, x, theta, omega, rates, work, d, A)
                 u += finite
         else:
@@ -143,10 +149,10 @@ def advance(samples, chain, plan, runs, records, run, stop, theta, omega, work, 
                 n_visited = 0
                 svrg_start(reference, theta, omega, d)
                 for t in range(u, u + M):
-                    x, s = next_sample(samples, chain, s, t, trajectory_key, restart_key)
+                    x, s = next_sample(samples, chain, problem, s, t, trajectory_key, restart_key)
                     batch[t - u] = x
                     n_visited = svrg_add(samples, x, reference, n_visited, work, d, A)
-                    if t % segment == 0 and stop[0] != 0:
+                    if t & (segment - 1) == 0 and stop[0] != 0:
                         break
                 svrg_mean(reference, M, d)
             while u < end and finite:

@@ -135,9 +135,9 @@ def _trajectory(samples, chain, seed, run, out):
     """The first ``len(out)`` samples of a run."""
     trajectory_key = stream_key(seed, run, TRAJECTORY)
     restart_key = stream_key(seed, run, RESTART)
-    s = start_state(chain, restart_key, 0)
+    s = start_state(chain, 0, restart_key, 0)
     for t in range(len(out)):
-        out[t], s = next_sample(samples, chain, s, t, trajectory_key, restart_key)
+        out[t], s = next_sample(samples, chain, 0, s, t, trajectory_key, restart_key)
 
 
 @entry

@@ -1,0 +1,163 @@
+"""Grids: many problems, algorithms and seeds in one call, all runs side by side on one device."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from gqlab import checks
+from gqlab.algorithms import Algorithm
+from gqlab.engine.execute import Cell, execute
+from gqlab.problem import Problem
+from gqlab.results import RunResult
+
+
+@dataclass(frozen=True, eq=False)
+class GridResult:
+    """The results of :func:`gqlab.grid`, labelled by their parameters.
+
+    Attributes
+    ----------
+    results : list of RunResult
+        One for each cell: problem by problem, algorithm by algorithm, seed by seed.
+    labels : dict of (n_cells,) arrays
+        ``problem`` (its place in the list), ``seed``, ``algorithm`` (its name) and every parameter; NaN where an
+        algorithm has no such parameter. Ready for ``pandas.DataFrame(grid.labels)``.
+    """
+
+    results: list[RunResult]
+    labels: dict[str, NDArray[Any]]
+
+    def __len__(self) -> int:
+        return len(self.results)
+
+    def __iter__(self) -> Iterator[tuple[dict[str, Any], RunResult]]:
+        for k, result in enumerate(self.results):
+            yield {name: column[k] for name, column in self.labels.items()}, result
+
+    def select(self, **labels: Any) -> GridResult:
+        """The cells with these labels.
+
+        Examples
+        --------
+        >>> import gqlab as gq
+        >>> mdp = gq.garnet(seed=0)
+        >>> problem = gq.Problem(mdp, gq.random_features(mdp, dim=4))
+        >>> algorithms = gq.sweep(gq.VRGreedyGQ, eta_theta=[0.01, 0.02], batch_size=[10, 100])
+        >>> grid = gq.grid([problem], algorithms, n_samples=1000, n_runs=5)
+        >>> len(grid), len(grid.select(batch_size=100))
+        (4, 2)
+        """
+        keep = np.ones(len(self), dtype=bool)
+        for name, value in labels.items():
+            if name not in self.labels:
+                raise ValueError(f"no label {name!r}, expected one of {', '.join(self.labels)}")
+            keep &= self.labels[name] == value
+        chosen = np.flatnonzero(keep)
+        return GridResult([self.results[k] for k in chosen], {name: c[chosen] for name, c in self.labels.items()})
+
+
+def sweep(kind: type[Algorithm], **parameters: Any) -> list[Algorithm]:
+    """Every combination of the parameters, each given as one value or as a sequence of values.
+
+    Examples
+    --------
+    >>> import gqlab as gq
+    >>> gq.sweep(gq.GreedyGQ, eta_theta=[0.01, 0.02], radius=100.0)
+    [GreedyGQ(eta_theta=0.01, eta_omega=0.01, radius=100.0), GreedyGQ(eta_theta=0.02, eta_omega=0.01, radius=100.0)]
+    """
+    axes = [list(np.atleast_1d(values)) for values in parameters.values()]
+    return [kind(**dict(zip(parameters, values, strict=True))) for values in itertools.product(*axes)]
+
+
+def grid(
+    problems: Problem | Sequence[Problem],
+    algorithms: Algorithm | Sequence[Algorithm],
+    n_samples: int = 100_000,
+    n_runs: int = 1,
+    seeds: int | Iterable[int] = 0,
+    theta0: ArrayLike | None = None,
+    omega0: ArrayLike | None = None,
+    record_every: int = 1000,
+    device: str = "cpu",
+    *,
+    dtype: str = "float64",
+    threads: int | None = None,
+    progress: bool | None = None,
+) -> GridResult:
+    """Run every algorithm on every problem under every seed, ``n_runs`` times, in one compiled loop.
+
+    Each cell is, number for number, what :func:`gqlab.run` gives for it. The problems may differ in everything but
+    their numbers of actions and features.
+
+    Parameters
+    ----------
+    problems : Problem or sequence of Problem
+    algorithms : Algorithm or sequence of Algorithm
+        :func:`gqlab.sweep` makes one from ranges of parameters.
+    n_samples, theta0, omega0, record_every, device, dtype, threads, progress
+        As in :func:`gqlab.run`, the same for every cell.
+    n_runs : int
+        Runs of each cell.
+    seeds : int or sequence of int
+
+    Examples
+    --------
+    >>> import gqlab as gq
+    >>> mdps = [gq.garnet(seed=k) for k in range(3)]
+    >>> problems = [gq.Problem(mdp, gq.random_features(mdp, dim=4)) for mdp in mdps]
+    >>> grid = gq.grid(problems, [gq.GreedyGQ(), gq.VRGreedyGQ(batch_size=100)], n_samples=1000, n_runs=5, seeds=[0, 1])
+    >>> len(grid)
+    12
+    >>> for label, result in grid.select(problem=2, seed=1):
+    ...     print(label["algorithm"], label["batch_size"], result.theta.shape)
+    GreedyGQ nan (5, 2, 4)
+    VRGreedyGQ 100.0 (5, 2, 4)
+    """
+    problem_list = [problems] if isinstance(problems, Problem) else list(problems)
+    algorithm_list = [algorithms] if isinstance(algorithms, Algorithm) else list(algorithms)
+    seed_list = list(np.atleast_1d(np.asarray(seeds, dtype=object)))
+    for name, values in (("problems", problem_list), ("algorithms", algorithm_list), ("seeds", seed_list)):
+        if not values:
+            raise ValueError(f"{name} is empty")
+    _check_sizes(problem_list)
+    for k, algorithm in enumerate(algorithm_list):
+        if not isinstance(algorithm, Algorithm):
+            raise ValueError(f"algorithms[{k}] is {algorithm!r}, expected one such as gqlab.VRGreedyGQ()")
+    n_runs = checks.integer("n_runs", n_runs, least=1)
+    cells = [
+        Cell(p, algorithm, checks.integer("seeds", seed, least=0, below=2**64), n_runs, theta0, omega0)
+        for p, algorithm, seed in itertools.product(range(len(problem_list)), algorithm_list, seed_list)
+    ]
+    results = execute(
+        problem_list, cells, n_samples, record_every, device=device, dtype=dtype, threads=threads, progress=progress
+    )  # fmt: skip
+    return GridResult(results, _labels(cells))
+
+
+def _check_sizes(problems: list[Problem]) -> None:
+    for k, problem in enumerate(problems):
+        if not isinstance(problem, Problem):
+            raise ValueError(f"problems[{k}] is {problem!r}, expected a Problem")
+        for name, size, wanted in (
+            ("actions", problem.mdp.n_actions, problems[0].mdp.n_actions),
+            ("features", problem.dim, problems[0].dim),
+        ):
+            if size != wanted:
+                raise ValueError(f"problems[{k}] has {size} {name}, expected {wanted} as in problems[0]")
+
+
+def _labels(cells: list[Cell]) -> dict[str, NDArray[Any]]:
+    parameters = [cell.algorithm.to_dict() for cell in cells]
+    names = dict.fromkeys(name for values in parameters for name in values if name != "name")
+    return {
+        "problem": np.array([cell.problem for cell in cells]),
+        "seed": np.array([cell.seed for cell in cells], dtype=np.uint64),
+        "algorithm": np.array([values["name"] for values in parameters]),
+        **{name: np.array([values.get(name, np.nan) for values in parameters]) for name in names},
+    }

@@ -1,0 +1,90 @@
+"""A grid is its cells, number for number."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import gqlab as gq
+from conftest import VECTORS, problem_of
+
+
+def problems(count: int) -> list[gq.Problem]:
+    """Different sizes, operators, kernels, terminal states; the same numbers of actions and features."""
+    lake = gq.FiniteMDP([[[0.5, 0.5, 0], [0, 0.5, 0.5]], [[0, 0.5, 0.5], [1, 0, 0]], [[1, 0, 0], [1, 0, 0]]],
+                        np.ones((3, 2)), 0.9, [False, False, True], [0.5, 0.5, 0.0])  # fmt: skip
+    mdps = [gq.garnet(5 + k, 2, 2, seed=k) for k in range(count - 1)] + [lake]
+    targets = [
+        gq.Softmax(2.0),
+        gq.FixedPolicy(np.full((6, 2), 0.5)),
+        gq.Greedy(),
+        gq.Mellowmax(3.0),
+        gq.EpsilonGreedy(0.2),
+    ]
+    return [
+        gq.Problem(mdp, gq.random_features(mdp, dim=3, seed=k), target=target)
+        for k, (mdp, target) in enumerate(zip(mdps, targets, strict=True))
+    ]
+
+
+def test_every_cell_is_the_run_of_its_parameters():
+    several = problems(5)
+    algorithms = gq.sweep(gq.GreedyGQ, eta_theta=[0.1, 0.2], radius=2.0)
+    algorithms += gq.sweep(gq.VRGreedyGQ, eta_omega=0.3, batch_size=[7, 30], radius=2.0)
+    grid = gq.grid(several, algorithms, n_samples=100, n_runs=3, seeds=[4, 2**63], record_every=20)
+    assert len(grid) == 5 * 4 * 2
+    for label, result in grid:
+        [algorithm] = [a for a in algorithms if a == result.algorithm]
+        alone = gq.run(several[label["problem"]], algorithm, 100, 3, int(label["seed"]), record_every=20)
+        for name in ("theta", "omega", "updates", "samples", "output", "output_update"):
+            assert np.array_equal(getattr(result, name), getattr(alone, name)), name
+        assert result.metadata == alone.metadata
+        assert label["eta_theta"] == algorithm.eta_theta
+        assert label["algorithm"] == type(algorithm).__name__
+
+
+def test_a_cell_can_be_resumed(garnet_problem):
+    grid = gq.grid(garnet_problem, gq.sweep(gq.VRGreedyGQ, batch_size=[10, 20]), n_samples=100, n_runs=3, seeds=1)
+    [half] = grid.select(batch_size=20).results
+    whole = gq.run(garnet_problem, gq.VRGreedyGQ(batch_size=20), 300, 3, 1)
+    assert np.array_equal(gq.run(garnet_problem, gq.VRGreedyGQ(batch_size=20), 300, resume=half).theta, whole.theta)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"problems": []}, "problems is empty"),
+        ({"seeds": []}, "seeds is empty"),
+        ({"seeds": [0, -1]}, "seeds is -1, expected at least 0"),
+        ({"algorithms": [gq.GreedyGQ(), "vr"]}, r"algorithms\[1\] is 'vr', expected one such as"),
+        (
+            {"problems": [problem_of(VECTORS[0]), problem_of(VECTORS[1])]},
+            r"problems\[1\] has 4 actions, expected 3 as in",
+        ),
+        ({"problems": ["lake"]}, r"problems\[0\] is 'lake', expected a Problem"),
+    ],
+    ids=str,
+)
+def test_messages(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        gq.grid(**{"problems": problem_of(VECTORS[0]), "algorithms": gq.GreedyGQ(), "n_samples": 10, **arguments})
+
+
+def test_an_unknown_label(garnet_problem):
+    with pytest.raises(ValueError, match="no label 'eta', expected one of problem, seed, algorithm, eta_theta"):
+        gq.grid(garnet_problem, gq.GreedyGQ(), n_samples=10).select(eta=1)
+
+
+def test_single_precision_follows_double(garnet_problem):
+    for algorithm in (gq.GreedyGQ(0.1, 0.05, 5.0), gq.VRGreedyGQ(0.1, 0.05, 50, 5.0)):
+        single = gq.run(garnet_problem, algorithm, 500, 3, theta0=np.ones(4), dtype="float32")
+        double = gq.run(garnet_problem, algorithm, 500, 3, theta0=np.ones(4))
+        assert single.theta.dtype == np.float32
+        assert np.abs(single.theta - double.theta).max() < 1e-4
+        assert np.abs(single.theta - double.theta).max() > 0
+        longer = gq.run(garnet_problem, algorithm, 700, resume=single)
+        assert np.array_equal(
+            longer.theta, gq.run(garnet_problem, algorithm, 700, 3, theta0=np.ones(4), dtype="float32").theta
+        )
+    with pytest.raises(ValueError, match="dtype is 'float16', expected one of 'float64', 'float32'"):
+        gq.run(garnet_problem, gq.GreedyGQ(), dtype="float16")

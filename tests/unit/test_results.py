@@ -1,0 +1,86 @@
+"""Saving and loading."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import gqlab as gq
+from gqlab.results import write_whole
+
+
+@pytest.fixture
+def result(garnet_problem):
+    return gq.run(garnet_problem, gq.VRGreedyGQ(batch_size=50), 500, 3, seed=11)
+
+
+def test_a_loaded_result_is_the_saved_one(tmp_path, result, garnet_problem):
+    result.save(tmp_path / "r.npz")
+    back = gq.RunResult.load(tmp_path / "r.npz")
+    for name in ("theta", "omega", "output", "samples", "state", "next_output", "diverged"):
+        assert np.array_equal(getattr(back, name), getattr(result, name))
+    assert back.metadata == result.metadata
+    assert back.algorithm == gq.VRGreedyGQ(batch_size=50)
+    assert back.metadata["problem"] == garnet_problem.fingerprint
+    assert back.metadata["seed"] == 11
+    assert set(back.metadata["versions"]) == {"gqlab", "numpy", "numba", "python"}
+
+
+def test_the_name_is_exactly_the_given_one_and_nothing_else_is_left(tmp_path, result):
+    result.save(tmp_path / "plain-name")
+    assert [p.name for p in tmp_path.iterdir()] == ["plain-name"]
+
+
+@pytest.mark.parametrize("content", [b"", b"not a zip file", b"PK\x03\x04broken"])
+def test_a_file_that_is_not_one_is_refused(tmp_path, content):
+    path = tmp_path / "other.npz"
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=r"other\.npz is not a result that gqlab saved"):
+        gq.RunResult.load(path)
+
+
+def test_another_npz_is_refused(tmp_path):
+    np.savez(tmp_path / "other.npz", theta=np.zeros(3))
+    with pytest.raises(ValueError, match="not a result that gqlab saved"):
+        gq.RunResult.load(tmp_path / "other.npz")
+
+
+def test_a_pickle_is_never_opened(tmp_path, result):
+    arrays = {name: getattr(result, name) for name in ("theta", "omega")}
+    np.savez(tmp_path / "evil.npz", metadata=np.array([object()], dtype=object), **arrays)
+    with pytest.raises(ValueError, match="not a result that gqlab saved"):
+        gq.RunResult.load(tmp_path / "evil.npz")
+
+
+def test_a_missing_file_is_an_ordinary_error(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        gq.RunResult.load(tmp_path / "none.npz")
+
+
+def test_a_failed_write_changes_nothing(tmp_path):
+    path = tmp_path / "kept"
+    path.write_bytes(b"old")
+
+    def fail(file):
+        file.write(b"half")
+        raise RuntimeError("disk full")
+
+    with pytest.raises(RuntimeError, match="disk full"):
+        write_whole(path, fail)
+    assert path.read_bytes() == b"old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_fingerprints_tell_problems_apart(garnet_problem):
+    mdp, phi = garnet_problem.mdp, garnet_problem.features
+    others = [
+        gq.Problem(mdp, phi, target=gq.Softmax(2.0)),
+        gq.Problem(mdp, phi, target=gq.Mellowmax(1.0)),
+        gq.Problem(mdp, 0.5 * phi),
+        gq.Problem(mdp, phi, target=gq.FixedPolicy(np.full((5, 3), 1 / 3))),
+        gq.Problem(gq.garnet(seed=1), phi),
+        gq.Problem(gq.FiniteMDP(mdp.transition, mdp.reward, 0.9), phi),
+    ]
+    prints = {p.fingerprint for p in [garnet_problem, *others]}
+    assert len(prints) == 7
+    assert gq.Problem(mdp, phi.copy()).fingerprint == garnet_problem.fingerprint
