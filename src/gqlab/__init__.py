@@ -21,6 +21,7 @@ from gqlab.mdp import FiniteMDP
 from gqlab.operators import EpsilonGreedy, FixedPolicy, Greedy, Mellowmax, Operator, Softmax
 from gqlab.problem import Problem
 from gqlab.results import RunResult
+from gqlab import theory
 from gqlab.version import __version__
 
 __all__ = [

@@ -19,11 +19,14 @@ from gqlab import checks
 from gqlab.checks import FloatArray
 from gqlab.problem import Problem
 from gqlab.theory import bound as bounds
-from gqlab.theory.conditions import NEEDED, all_hold, sides
+from gqlab.theory.conditions import coefficients, needed
 from gqlab.theory.constants import Constants, corrected, printed
 
 #: η_ω is sought between these: smaller ones are out of the reach of float64 arithmetic in the formulas.
 SMALLEST_STEP = 1e-60
+
+#: The largest batch that a schedule may have.
+MOST_SAMPLES = 1e40
 
 GOLDEN = (math.sqrt(5) - 1) / 2
 
@@ -144,17 +147,20 @@ def schedule(
     J0, tracking0 = start_terms(problem, theta0, omega0, c.R)
 
     def cost(log_M: float) -> float:
-        return _best_steps(c, math.exp(log_M), epsilon, J0, tracking0)[0]
+        M = math.exp(log_M)
+        return _best(c, M, lambda eta, eta_omega: _cost(c, eta, eta_omega, M, epsilon, J0, tracking0))[0]
 
-    log_M = _golden(cost, 0.0, math.log(SMALLEST_STEP) / -2)
-    M = max(1, math.ceil(math.exp(log_M)))
-    worth, eta_theta, eta_omega = _best_steps(c, float(M), epsilon, J0, tracking0)
-    if worth >= _INFEASIBLE:
-        raise ValueError(f"epsilon is {epsilon:g}: no schedule within float64's reach brings the bound there")
-    per_T, rest = _split(c, eta_theta, eta_omega, float(M), J0, tracking0)
-    T = max(1, math.ceil(float(per_T / (epsilon - rest)) * (1 + 1e-9)))
-    total = bounds.bound(c, eta_theta, eta_omega, M, T, J0, tracking0).total
-    return Schedule(epsilon, T, M, eta_theta, eta_omega, c.R, version, total, _moves(c, eta_theta))
+    log_M = _golden(cost, 0.0, math.log(MOST_SAMPLES))
+    if cost(log_M) >= _INFEASIBLE:
+        raise ValueError(f"epsilon is {epsilon:g}: no batch of up to {MOST_SAMPLES:g} samples brings the bound there")
+    T_real = math.exp(cost(log_M) - log_M)
+    plans = []
+    for T in {max(1, math.floor(T_real)), math.ceil(T_real)}:
+        M = _least_batch(c, T, epsilon, J0, tracking0, log_M)
+        if M is not None:
+            total, eta_theta, eta_omega = _best_bound(c, float(M), T, J0, tracking0)
+            plans.append(Schedule(epsilon, T, M, eta_theta, eta_omega, c.R, version, total, _moves(c, eta_theta)))
+    return min(plans, key=lambda plan: plan.samples)
 
 
 def start_terms(
@@ -184,34 +190,41 @@ def largest_eta_theta(c: Constants, M: float) -> float:
 
 
 def eta_omega_interval(c: Constants, eta_theta: float, M: float) -> tuple[float, float]:
-    """The η_ω that satisfy every needed condition with this η_θ: from ``low`` to ``high``, none if low > high.
+    """The η_ω that satisfy every needed condition with this η_θ: from ``low`` to ``high``, none if low > high."""
+    low, high = SMALLEST_STEP, 1.0
+    for label, (constant, linear, inverse, right) in coefficients(c, eta_theta, M).items():
+        if needed(c, label):
+            ends = _sublevel(linear, inverse * eta_theta**2, right - constant)
+            low, high = max(low, ends[0]), min(high, ends[1])
+    return (low, high) if eta_theta <= 1 else (1.0, 0.0)
 
-    The largest of left/right over the conditions is convex in log η_ω: golden-section search finds its least value,
-    bisection on either side the ends of the interval.
+
+def _sublevel(A: float, B: float, most: float) -> tuple[float, float]:
+    """The y > 0 with A y + B/y² ≤ most: an interval, since the left side is convex; none if low > high.
+
+    Newton's method from outside the interval approaches an end of it from outside and never passes it; the last step
+    inwards leaves the condition satisfied in float64.
     """
-
-    def worst(log_eta_omega: float) -> float:
-        pairs = sides(c, eta_theta, math.exp(log_eta_omega), M)
-        return max(float(left / right) for (left, right), needed in zip(pairs, NEEDED[c.version], strict=True) if needed)
-
-    left_end, right_end = math.log(SMALLEST_STEP), 0.0
-    best = _golden(lambda y: math.log(worst(y)), left_end, right_end)
-    if worst(best) > 1:
+    if most < 0 or (most == 0 and (A > 0 or B > 0)):
         return 1.0, 0.0
-    return math.exp(_edge(worst, best, left_end)), math.exp(_edge(worst, best, right_end))
+    if A == 0 or B == 0:
+        low = math.sqrt(B / most) if B > 0 else 0.0
+        return low * (1 + 1e-13), (most / A) * (1 - 1e-13) if A > 0 else math.inf
+    valley = (2 * B / A) ** (1 / 3)
+    if 1.5 * A * valley > most:
+        return 1.0, 0.0
+    ends = []
+    for y in (math.sqrt(B / most), most / A):
+        for _ in range(200):
+            step = (A * y + B / y**2 - most) / (A - 2 * B / y**3)
+            y -= step
+            if abs(step) <= 1e-15 * y:
+                break
+        ends.append(y)
+    return min(ends[0] * (1 + 1e-13), valley), max(ends[1] * (1 - 1e-13), valley)
 
 
-def _edge(worst: Callable[[float], float], inside: float, outside: float) -> float:
-    """The point nearest to ``outside`` at which ``worst`` is still at most 1."""
-    if worst(outside) <= 1:
-        return outside
-    for _ in range(100):
-        middle = (inside + outside) / 2
-        inside, outside = (middle, outside) if worst(middle) <= 1 else (inside, middle)
-    return inside
-
-
-def _golden(function: Callable[[float], float], low: float, high: float, steps: int = 90) -> float:
+def _golden(function: Callable[[float], float], low: float, high: float, steps: int = 45) -> float:
     """The least point of a function with one valley."""
     a, b = high - GOLDEN * (high - low), low + GOLDEN * (high - low)
     f_a, f_b = function(a), function(b)
@@ -249,27 +262,52 @@ def _split(
 _INFEASIBLE = 1e6
 
 
-def _best_steps(
-    c: Constants, M: float, epsilon: float, J0: float, tracking0: float
-) -> tuple[float, float, float]:
-    """The least log(TM) for this M, and its step sizes; from ``_INFEASIBLE`` on ε is out of reach."""
+def _best(c: Constants, M: float, cost: Callable[[float, float], float]) -> tuple[float, float, float]:
+    """The least cost(η_θ, η_ω) over the pairs that satisfy the conditions, and its step sizes."""
 
     def inner(log_eta_theta: float) -> tuple[float, float]:
         eta_theta = math.exp(log_eta_theta)
         low, high = eta_omega_interval(c, eta_theta, M)
         if low > high:
             return math.inf, 1.0
-        best = _golden(lambda y: _cost(c, eta_theta, math.exp(y), M, epsilon, J0, tracking0), math.log(low), math.log(high), 50)
+        best = _golden(lambda y: cost(eta_theta, math.exp(y)), math.log(low), math.log(high), 40)
         eta_omega = min(max(math.exp(best), low), high)
-        return _cost(c, eta_theta, eta_omega, M, epsilon, J0, tracking0), eta_omega
+        return cost(eta_theta, eta_omega), eta_omega
 
     top = math.log(largest_eta_theta(c, M))
-    log_eta_theta = _golden(lambda y: inner(y)[0], math.log(SMALLEST_STEP), top, 60)
+    log_eta_theta = _golden(lambda y: inner(y)[0], math.log(SMALLEST_STEP), top)
     if inner(top)[0] <= inner(log_eta_theta)[0]:
         log_eta_theta = top
-    cost, eta_omega = inner(log_eta_theta)
-    assert all_hold(c, math.exp(log_eta_theta), eta_omega, M)
-    return cost, math.exp(log_eta_theta), eta_omega
+    value, eta_omega = inner(log_eta_theta)
+    return value, math.exp(log_eta_theta), eta_omega
+
+
+def _best_bound(c: Constants, M: float, T: float, J0: float, tracking0: float) -> tuple[float, float, float]:
+    """The least bound for these M and T, and its step sizes."""
+    terms = _terms(c)
+    return _best(c, M, lambda eta_theta, eta_omega: sum(terms(c, eta_theta, eta_omega, M, T, J0, tracking0).values()))
+
+
+def _least_batch(
+    c: Constants, T: int, epsilon: float, J0: float, tracking0: float, log_M: float
+) -> int | None:
+    """The smallest M for which T epochs bring the bound to ε; ``log_M`` is near it."""
+
+    def enough(log_batch: float) -> bool:
+        return _best_bound(c, math.exp(log_batch), T, J0, tracking0)[0] <= epsilon
+
+    high = log_M
+    while not enough(high):
+        high += 1.0
+        if high > math.log(MOST_SAMPLES):
+            return None
+    low = high
+    while low > 0 and enough(low):
+        low = max(0.0, low - 1.0)
+    while high - low > 1e-6 and math.ceil(math.exp(high)) - math.floor(math.exp(low)) > 1:
+        middle = (low + high) / 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return max(1, math.ceil(math.exp(high)))
 
 
 def _cost(

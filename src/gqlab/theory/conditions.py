@@ -53,81 +53,82 @@ class Recursion:
         return self.c0 <= C_HAT
 
 
-LABELS = ("lr-1", "lr-2", "lr-3", "lr-4", "lr-5", "tracking")
+PRINTED_FORMULAS = {
+    "lr-1": "(4/λ_C)[12L₅²η_ω + (9/λ_C + 2L₃²)9L₂²η_θ²/η_ω²] ≤ 1",
+    "lr-2": "max(η_θ, η_ω) ≤ 1",
+    "lr-3": "(3 + 16L₁)η_θ M ≤ 1",
+    "lr-4": "[15/2 L₁Lη_θ + L₁κ₁] (4+16L₁)/(3+16L₁) (e−1) ≤ 1/8",
+    "lr-5": "9(L/2 + ĉ)η_θ + D(9/λ_C + 2L₃²)(36/λ_C)η_θ²/η_ω² ≤ 3/8 − 1/4",
+    "tracking": "(9/λ_C + 2L₃²)6L₁²η_θ²/η_ω² + 12L₄²η_ω ≤ λ_C/4",
+}
 
-PRINTED_FORMULAS = (
-    "(4/λ_C)[12L₅²η_ω + (9/λ_C + 2L₃²)9L₂²η_θ²/η_ω²] ≤ 1",
-    "max(η_θ, η_ω) ≤ 1",
-    "(3 + 16L₁)η_θ M ≤ 1",
-    "[15/2 L₁Lη_θ + L₁κ₁] (4+16L₁)/(3+16L₁) (e−1) ≤ 1/8",
-    "9(L/2 + ĉ)η_θ + D(9/λ_C + 2L₃²)(36/λ_C)η_θ²/η_ω² ≤ 3/8 − 1/4",
-    "(9/λ_C + 2L₃²)6L₁²η_θ²/η_ω² + 12L₄²η_ω ≤ λ_C/4",
-)
-
-CORRECTED_FORMULAS = (
-    "κ₁ = (4/λ_C)[12L₅²η_ω + (L₃²/λ_C + 2L₃²)9L₂²η_θ²/η_ω²] ≤ 1",
-    "max(η_θ, η_ω) ≤ 1",
-    "(3 + 9L₂²η_θ)η_θ M ≤ 1",
-    "(e−1) M η_θ[9L₂²(L/2)η_θ + D κ₁] ≤ 1/8",
-    "9(L/2 + ĉ)η_θ + D(L₃²/λ_C + 2L₃²)(36/λ_C)η_θ²/η_ω² ≤ 3/8 − 1/4",
-    "(L₃²/λ_C + 2L₃²)6L₁²η_θ²/η_ω² + 12L₄²η_ω ≤ λ_C/4",
-)
+CORRECTED_FORMULAS = {
+    "lr-1": "κ₁ = (4/λ_C)[12L₅²η_ω + (L₃²/λ_C + 2L₃²)9L₂²η_θ²/η_ω²] ≤ 1",
+    "lr-2": "max(η_θ, η_ω) ≤ 1",
+    "lr-3": "(3 + 9L₂²η_θ)η_θ M ≤ 1",
+    "lr-4": "(e−1) M η_θ[9L₂²(L/2)η_θ + D κ₁] ≤ 1/8",
+    "lr-5": "9(L/2 + ĉ)η_θ + D(L₃²/λ_C + 2L₃²)(36/λ_C)η_θ²/η_ω² ≤ 3/8 − 1/4",
+    "tracking": "(L₃²/λ_C + 2L₃²)6L₁²η_θ²/η_ω² + 12L₄²η_ω ≤ λ_C/4",
+}
 
 
-def kappa1(c: Constants, eta_theta: Any, eta_omega: Any) -> Any:
+def kappa1(c: Constants, eta_theta: float, eta_omega: float) -> float:
     """κ₁ = (4/λ_C)[12L₅²η_ω + 9 drift L₂²η_θ²/η_ω²]."""
     return 4 / c.lambda_C * (12 * c.L5**2 * eta_omega + 9 * c.drift * c.L2**2 * (eta_theta / eta_omega) ** 2)
 
 
-def sides(c: Constants, eta_theta: Any, eta_omega: Any, M: Any) -> list[tuple[Any, Any]]:
-    """(left, right) of the six conditions, in the order of ``LABELS``; arrays are taken element by element."""
-    x2 = (eta_theta / eta_omega) ** 2
-    k1 = kappa1(c, eta_theta, eta_omega)
-    fifth = 9 * (c.L / 2 + C_HAT) * eta_theta + c.D(eta_theta) * c.drift * 36 / c.lambda_C * x2
-    tracking = 6 * c.drift * c.L1**2 * x2 + 12 * c.L4**2 * eta_omega
+def coefficients(c: Constants, eta_theta: Any, M: Any) -> dict[str, tuple[Any, Any, Any, float]]:
+    """(constant, linear, inverse, right) of each condition: constant + linear·η_ω + inverse·(η_θ/η_ω)² ≤ right.
+
+    lr-2 is apart: η_θ ≤ 1 and η_ω ≤ 1.
+    """
+    # κ₁ = linear·η_ω + inverse·(η_θ/η_ω)²
+    linear, inverse = 48 * c.L5**2 / c.lambda_C, 36 * c.drift * c.L2**2 / c.lambda_C
     if c.version == "printed":
         third = (3 + 16 * c.L1) * eta_theta * M
-        fourth = (7.5 * c.L1 * c.L * eta_theta + c.L1 * k1) * (4 + 16 * c.L1) / (3 + 16 * c.L1) * E1
+        scale = (4 + 16 * c.L1) / (3 + 16 * c.L1) * E1
+        fixed, weight = scale * 7.5 * c.L1 * c.L * eta_theta, scale * c.L1
     else:
         third = (3 + 9 * c.L2**2 * eta_theta) * eta_theta * M
-        fourth = E1 * M * eta_theta * (4.5 * c.L2**2 * c.L * eta_theta + c.D(eta_theta) * k1)
-    return [
-        (k1, 1.0),
-        (np.maximum(eta_theta, eta_omega), 1.0),
-        (third, 1.0),
-        (fourth, C_HAT),
-        (fifth, 0.125),
-        (tracking, c.lambda_C / 4),
-    ]
+        scale = E1 * M * eta_theta
+        fixed, weight = scale * 4.5 * c.L2**2 * c.L * eta_theta, scale * c.D(eta_theta)
+    curvature = 9 * (c.L / 2 + C_HAT) * eta_theta
+    return {
+        "lr-1": (0.0, linear, inverse, 1.0),
+        "lr-3": (third, 0.0, 0.0, 1.0),
+        "lr-4": (fixed, weight * linear, weight * inverse, C_HAT),
+        "lr-5": (curvature, 0.0, c.D(eta_theta) * c.drift * 36 / c.lambda_C, 0.125),
+        "tracking": (0.0, 12 * c.L4**2, 6 * c.drift * c.L1**2, c.lambda_C / 4),
+    }
 
 
-#: lr-1 (κ₁ ≤ 1) only simplifies the printed recursion; the repaired one does without it.
-NEEDED = {"printed": (True,) * 6, "corrected": (False, True, True, True, True, True)}
+def sides(c: Constants, eta_theta: Any, eta_omega: Any, M: Any) -> dict[str, tuple[Any, float]]:
+    """(left, right) of the six conditions; arrays are taken element by element."""
+    x2 = (eta_theta / eta_omega) ** 2
+    out: dict[str, tuple[Any, float]] = {"lr-2": (np.maximum(eta_theta, eta_omega), 1.0)}
+    for label, (constant, linear, inverse, right) in coefficients(c, eta_theta, M).items():
+        out[label] = (constant + linear * eta_omega + inverse * x2, right)
+    return out
+
+
+def needed(c: Constants, label: str) -> bool:
+    """lr-1 (κ₁ ≤ 1) only simplifies the printed recursion; the repaired one does without it."""
+    return c.version == "printed" or label != "lr-1"
 
 
 def conditions(c: Constants, eta_theta: float, eta_omega: float, M: float) -> tuple[Condition, ...]:
     """The six conditions at one point."""
     formulas = PRINTED_FORMULAS if c.version == "printed" else CORRECTED_FORMULAS
+    values = sides(c, eta_theta, eta_omega, M)
     return tuple(
-        Condition(label, formula, float(left), float(right), needed)
-        for label, formula, (left, right), needed in zip(
-            LABELS, formulas, sides(c, eta_theta, eta_omega, M), NEEDED[c.version], strict=True
-        )
+        Condition(label, formula, float(values[label][0]), values[label][1], needed(c, label))
+        for label, formula in formulas.items()
     )
-
-
-def all_hold(c: Constants, eta_theta: Any, eta_omega: Any, M: Any) -> Any:
-    """Whether every needed condition holds; arrays are taken element by element."""
-    out: Any = True
-    for (left, right), needed in zip(sides(c, eta_theta, eta_omega, M), NEEDED[c.version], strict=True):
-        if needed:
-            out = out & (left <= right)
-    return out
 
 
 def recursion(c: Constants, eta_theta: float, eta_omega: float, M: float) -> Recursion:
     """The coefficients c_t of the Lyapunov function, and c_0."""
-    k1 = float(kappa1(c, eta_theta, eta_omega))
+    k1 = kappa1(c, eta_theta, eta_omega)
     if c.version == "printed":
         a_minus_1 = 3 * eta_theta + 9 * c.L1 * eta_theta**2 + (6 * c.L1 * eta_theta**2 + eta_theta * c.L1) * k1
         b = 4.5 * c.L1 * c.L * eta_theta**2 + (3 * c.L1 * c.L * eta_theta**2 + eta_theta * c.L1) * k1

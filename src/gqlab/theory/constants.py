@@ -56,6 +56,7 @@ class Constants:
     L5: float
     L: float
     drift: float
+    parts: dict[str, float]
     formulas: dict[str, str]
 
     def D(self, eta_theta: float) -> float:
@@ -149,13 +150,17 @@ def printed(problem: Problem, radius: float) -> Constants:
         L5=gamma * (phi_hat - 1) + 2 + L3,
         L=L_delta + gamma * (phi_hat * L3 + L_phi_hat * W),
         drift=9 / x.lambda_C + 2 * L3**2,
+        parts={"mixing": mixing} | ({} if k1 is None or k2 is None else {"k1": k1, "k2": k2}),
         formulas=PRINTED_FORMULAS,
     )  # fmt: skip
 
 
 PRINTED_FORMULAS = {
+    "mixing": "Λρ/(1−ρ)",
+    "k1": "the operator's k₁",
+    "k2": "the operator's k₂",
     "R": "the radius of the projection",
-    "r_max": "max |r(s,a,s')|",
+    "r_max": "max |r(s,a,s')| over what can happen",
     "gamma": "the largest discount",
     "lambda_C": "the least eigenvalue of C",
     "phi_hat": "1 + |A|R k₁ (an operator without k₁: its own sup‖φ̂‖)",
@@ -196,8 +201,9 @@ def corrected(problem: Problem, radius: float) -> Constants:
         W = reward_part + R * L3
         l_psi = _norm(np.linalg.solve(np.linalg.cholesky(C), B - C))
     else:
-        L_u = gamma * phi_hat / root
-        U = reward_part + R * min(_signs_norm(np.linalg.solve(C, K)), gamma / root)
+        spread = min(_signs_norm(np.linalg.solve(C, K)), gamma / root)
+        L_u = phi_hat * spread
+        U = reward_part + R * spread
         L3 = 1 + L_u
         W = min(U + R, x.delta_max / root)
         l_psi = math.sqrt(x.lambda_max) + gamma * phi_hat
@@ -222,24 +228,34 @@ def corrected(problem: Problem, radius: float) -> Constants:
         L5=gamma * phi_hat + L_u,
         L=l_psi**2 + gamma * L_phi_hat * psi_max,
         drift=L3**2 / x.lambda_C + 2 * L3**2,
+        parts={"u_B": u.B, "u_C": u.C, "u_K": u.K, "U": U, "l_psi": l_psi, "psi_max": psi_max},
         formulas=LINEAR_FORMULAS if L_phi_hat == 0 else CORRECTED_FORMULAS,
     )  # fmt: skip
 
 
 CORRECTED_FORMULAS = {
-    **{name: PRINTED_FORMULAS[name] for name in ("R", "r_max", "gamma", "lambda_C", "delta_max", "H", "L1", "L4")},
+    **{name: PRINTED_FORMULAS[name] for name in ("R", "r_max", "gamma", "lambda_C", "delta_max")},
+    "u_B": "√v of the batch mean of r φ (see gqlab.theory.deviation)",
+    "u_C": "√v of the batch mean of φφᵀ",
+    "u_K": "Σ_t √v of the batch mean of γ1{s'=t}φ",
+    "U": "sup‖ω*(θ) + θ‖ = ‖C⁻¹b‖ + R n_K,  n_K = min(sup_{|V|≤1}‖C⁻¹KV‖, γ/√λ_C)",
+    "l_psi": "√λ_max(C) + γΦ̂",
+    "psi_max": "min(δ_max, √λ_max(C) W)",
     "phi_hat": "the operator's own sup‖φ̂‖",
     "L_phi_hat": "the operator's own Lipschitz constant of φ̂",
-    "omega_star": "min(U + R, δ_max/√λ_C),  U = ‖C⁻¹b‖ + R min(sup_{|V|≤1}‖C⁻¹KV‖, γ/√λ_C)",
+    "omega_star": "min(U + R, δ_max/√λ_C)",
     "G": "r_max + (1+γ)R + γ Φ̂ R",
-    "C_grad_J": "ℓ_ψ ψ_max,  ℓ_ψ = √λ_max(C) + γΦ̂,  ψ_max = min(δ_max, √λ_max(C) W)",
+    "H": "(2+γ)R + r_max",
+    "C_grad_J": "ℓ_ψ ψ_max",
     "C1": "(u_B + R u_C + (R + Φ̂W) u_K)²",
     "C2": "(u_B + U u_C + R u_K)²",
     "C3": "(2/λ_C)((R + W) u_C)²",
     "C4": "(2/λ_C) C₂",
+    "L1": "γ Φ̂",
     "L2": "1 + γΦ̂ + γ(Φ̂ L₃ + L_φ̂ W)",
-    "L3": "1 + γΦ̂/√λ_C",
-    "L5": "γΦ̂(1 + 1/√λ_C)",
+    "L3": "1 + Φ̂ n_K",
+    "L4": "1",
+    "L5": "Φ̂(γ + n_K)",
     "L": "ℓ_ψ² + γ L_φ̂ ψ_max",
     "drift": "L₃²/λ_C + 2L₃²",
     "D": "L₁²(6(L/2 + ĉ)η_θ + 1 + ĉ),  ĉ = 1/8",
@@ -248,7 +264,8 @@ CORRECTED_FORMULAS = {
 LINEAR_FORMULAS = {
     **CORRECTED_FORMULAS,
     "omega_star": "‖C⁻¹b‖ + R‖I − C⁻¹B‖,  B = E[γφφ̂ᵀ]",
-    "C_grad_J": "ℓ_ψ ψ_max,  ℓ_ψ = ‖C^{−1/2}(B − C)‖,  ψ_max = min(δ_max, √λ_max(C) W)",
+    "U": "sup‖ω*(θ) + θ‖ = ‖C⁻¹b‖ + R‖C⁻¹B‖,  B = E[γφφ̂ᵀ]",
+    "l_psi": "‖C^{−1/2}(B − C)‖",
     "L3": "‖I − C⁻¹B‖",
     "L5": "γΦ̂ + ‖C⁻¹B‖",
     "L": "ℓ_ψ²",
