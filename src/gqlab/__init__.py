@@ -11,6 +11,7 @@ Greedy-GQ, its variance-reduced form VR-Greedy-GQ (ICLR 2021), and the exact qua
 (8, 11, 4)
 """
 
+from gqlab import theory
 from gqlab.algorithms import Algorithm, GreedyGQ, VRGreedyGQ
 from gqlab.engine.run import run
 from gqlab.engine.steps import Trajectory, batch_indices, greedy_gq_steps, pseudo_gradient, svrg_epoch, trajectory
@@ -21,7 +22,6 @@ from gqlab.mdp import FiniteMDP
 from gqlab.operators import EpsilonGreedy, FixedPolicy, Greedy, Mellowmax, Operator, Softmax
 from gqlab.problem import Problem
 from gqlab.results import RunResult
-from gqlab import theory
 from gqlab.version import __version__
 
 __all__ = [
@@ -49,5 +49,6 @@ __all__ = [
     "run",
     "svrg_epoch",
     "sweep",
+    "theory",
     "trajectory",
 ]

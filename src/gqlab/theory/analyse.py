@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -65,7 +66,7 @@ def analyse(
     _check_result(problem, algorithm, result)
     measured = None if result is None else _measured(problem, result)
     stated = assumptions.stated(problem, algorithm.radius)
-    common = {
+    common: dict[str, Any] = {
         "problem": repr(problem), "algorithm": repr(algorithm), "n_epochs": n_epochs,
         "batch_size": algorithm.batch_size, "eta_theta": algorithm.eta_theta, "eta_omega": algorithm.eta_omega,
         "radius": algorithm.radius, "measured": measured,
@@ -92,7 +93,10 @@ def analyse(
         for name, version in (("as_printed", "printed"), ("corrected", "corrected"))
     }
     messages = tuple(_messages(algorithm, versions, both))
-    return Report(**common, assumptions=known, **versions, admissible=admissible, practical=practical, messages=messages)
+    return Report(
+        **common, assumptions=known, as_printed=versions["as_printed"], corrected=versions["corrected"],
+        admissible=admissible, practical=practical, messages=messages,
+    )  # fmt: skip
 
 
 def _version(

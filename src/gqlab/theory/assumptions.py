@@ -52,9 +52,7 @@ def _smoothness(problem: Problem, radius: float) -> Assumption:
     # Any radius answers whether the operator is smooth.
     smooth = problem.target.smoothness(problem.mdp.n_actions, radius if math.isfinite(radius) else 1.0)
     if smooth is None:
-        return Assumption(
-            name, formula, FAILS, f"{problem.target!r} is not smooth: the theorem does not apply", {}
-        )
+        return Assumption(name, formula, FAILS, f"{problem.target!r} is not smooth: the theorem does not apply", {})
     if not math.isfinite(radius):
         return Assumption(name, formula, HOLDS, f"{problem.target!r} is smooth; its constants need a finite R", {})
     values = {"phi_hat": smooth.phi_hat, "L_phi_hat": smooth.L_phi_hat}

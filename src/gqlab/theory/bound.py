@@ -39,9 +39,7 @@ class Bound:
         return max(self.terms, key=lambda name: self.terms[name])
 
 
-def bound(
-    c: Constants, eta_theta: float, eta_omega: float, M: float, T: float, J0: float, tracking0: float
-) -> Bound:
+def bound(c: Constants, eta_theta: float, eta_omega: float, M: float, T: float, J0: float, tracking0: float) -> Bound:
     """The bound of this version; ``J0`` is J(θ_0), ``tracking0`` is ‖ω_0 − ω*(θ_0)‖²."""
     terms = as_printed if c.version == "printed" else corrected
     formulas = PRINTED_FORMULAS if c.version == "printed" else CORRECTED_FORMULAS
@@ -81,7 +79,7 @@ def reference_weight(c: Constants, eta_theta: Any, eta_omega: Any, M: Any) -> An
 
 
 def remaining(c: Constants, eta_omega: Any, M: Any) -> Any:
-    """1 − (1 − ½λ_Cη_ω)ᴹ, without cancellation; a step for which the base is not in [0, 1] has no such sum: NaN-free 1."""
+    """1 − (1 − ½λ_Cη_ω)ᴹ, without cancellation; η_ω beyond 2/λ_C, which no condition admits, is taken as 2/λ_C."""
     base = np.minimum(0.5 * c.lambda_C * eta_omega, 1 - 1e-16)
     return -np.expm1(M * np.log1p(-base))
 
@@ -95,11 +93,7 @@ def as_printed(
     curvature = c.L / 2 + C_HAT
     per_lambda = 4 / c.lambda_C
     inner = 1 / (eta_omega * M) + 9 * c.drift * c.L1**2 * x2 + 18 * c.L4**2 * eta_omega
-    floor = (
-        per_lambda * (c.C3 + c.C4) / M
-        + per_lambda * c.H**2 * eta_omega
-        + 2 / c.lambda_C * c.drift * c.G**2 * x2
-    )
+    floor = per_lambda * (c.C3 + c.C4) / M + per_lambda * c.H**2 * eta_omega + 2 / c.lambda_C * c.drift * c.G**2 * x2
     noise = 2 * per_lambda * (c.C3 + c.C4) + 9 * per_lambda * c.drift * x2 * c.C1 + 12 * per_lambda * eta_omega * c.C2
     start = reference_weight(c, eta_theta, eta_omega, M) / T * tracking0 / remaining(c, eta_omega, M)
     return {

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -240,7 +241,7 @@ def _golden(function: Callable[[float], float], low: float, high: float, steps: 
     return a if f_a <= f_b else b
 
 
-def _terms(c: Constants) -> Callable[..., dict[str, FloatArray]]:
+def _terms(c: Constants) -> Callable[..., dict[str, Any]]:
     return bounds.as_printed if c.version == "printed" else bounds.corrected
 
 
@@ -288,9 +289,7 @@ def _best_bound(c: Constants, M: float, T: float, J0: float, tracking0: float) -
     return _best(c, M, lambda eta_theta, eta_omega: sum(terms(c, eta_theta, eta_omega, M, T, J0, tracking0).values()))
 
 
-def _least_batch(
-    c: Constants, T: int, epsilon: float, J0: float, tracking0: float, log_M: float
-) -> int | None:
+def _least_batch(c: Constants, T: int, epsilon: float, J0: float, tracking0: float, log_M: float) -> int | None:
     """The smallest M for which T epochs bring the bound to ε; ``log_M`` is near it."""
 
     def enough(log_batch: float) -> bool:

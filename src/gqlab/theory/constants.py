@@ -13,8 +13,10 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gqlab.checks import FloatArray
 from gqlab.operators import Smoothness
@@ -114,7 +116,7 @@ def basics(problem: Problem, radius: float) -> Basics:
     )
 
 
-def possible_transitions(problem: Problem) -> tuple[FloatArray, ...]:
+def possible_transitions(problem: Problem) -> tuple[NDArray[np.intp], ...]:
     """The index arrays (s, a, s') of the samples that the behaviour policy can make."""
     acting = problem.behavior * ~problem.mdp.terminal[:, None]
     return np.nonzero(acting[..., None] * problem.mdp.transition)
@@ -281,11 +283,11 @@ def moments(problem: Problem) -> tuple[FloatArray, FloatArray, FloatArray]:
     return problem.exact.feature_covariance, b, K
 
 
-def _norm(matrix: FloatArray) -> float:
+def _norm(matrix: NDArray[np.floating[Any]]) -> float:
     return float(np.linalg.norm(matrix, 2))
 
 
-def _signs_norm(matrix: FloatArray) -> float:
+def _signs_norm(matrix: NDArray[np.floating[Any]]) -> float:
     """sup ‖matrix V‖ over ‖V‖∞ ≤ 1: over all sign vectors where they are few, else the sum of the column norms."""
     columns = matrix[:, np.abs(matrix).max(axis=0) > 0]
     if columns.shape[1] > MOST_SIGNS:

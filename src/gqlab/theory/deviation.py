@@ -18,6 +18,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gqlab.checks import FloatArray
 from gqlab.problem import Problem
@@ -89,7 +90,7 @@ def _single(
 
 
 def _columns(
-    problem: Problem, states: FloatArray, joint: FloatArray, chain: FloatArray, mu: FloatArray, pair: Ergodicity
+    problem: Problem, states: NDArray[np.intp], joint: FloatArray, chain: FloatArray, mu: FloatArray, pair: Ergodicity
 ) -> FloatArray:
     """v of each K_t, (n_t,), for the next states t on which something is discounted."""
     gamma = problem.mdp.discount[states]

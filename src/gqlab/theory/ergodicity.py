@@ -128,10 +128,7 @@ def distances(problem: Problem, below: float = 1e-12, most: int = 100_000) -> Fl
 
 
 def _pair(t: int, d_bar: float) -> Ergodicity:
-    if d_bar == 0.0:
-        # Any ρ would do from t on; for t > 1 one that keeps Λ finite.
-        rho = 0.0 if t == 1 else SMALLEST ** (1 / t)
-    else:
-        rho = d_bar ** (1 / t)
+    # Where d̄ is 0 any ρ would do; for t > 1 one that keeps Λ finite.
+    rho = (d_bar if d_bar > 0 or t == 1 else SMALLEST) ** (1 / t)
     rho = min(rho * (1 + 1e-14), 1 - 1e-16)
     return Ergodicity(Lambda=1.0 if t == 1 else rho ** -(t - 1.0), rho=rho, t0=t, d_bar=d_bar)

@@ -1,4 +1,4 @@
-"""The practical choice: the largest step sizes for which the *exact mean dynamics* are stable. No theorem stands behind it.
+"""The practical choice: the largest step sizes for which the *exact mean dynamics* are stable. Not a theorem.
 
     θ ← θ − η_θ E[G_x(θ, ω)]          ω ← ω − η_ω E[H_x(θ, ω)]
 

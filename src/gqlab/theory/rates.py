@@ -1,8 +1,8 @@
 """Rates, measured: how many samples Greedy-GQ and VR-Greedy-GQ need to bring E‖∇J(θ_ξ)‖² to ε.
 
-θ_ξ is an iterate drawn uniformly from the first n, so E‖∇J(θ_ξ)‖² is the mean of ‖∇J(θ_t)‖² over t < n and over runs: one
-long run serves every ε. For each Garnet and each ε the step sizes (and M) that need the fewest samples are chosen on
-tuning seeds; the samples that count are those of other seeds with that choice. ε is a fraction of ‖∇J(θ_0)‖².
+θ_ξ is an iterate drawn uniformly from the first n, so E‖∇J(θ_ξ)‖² is the mean of ‖∇J(θ_t)‖² over t < n and over runs:
+one long run serves every ε. For each Garnet and each ε the step sizes (and M) that need the fewest samples are chosen
+on tuning seeds; the samples that count are those of other seeds with that choice. ε is a fraction of ‖∇J(θ_0)‖².
 
 The slope of log samples against log 1/ε is fitted for each Garnet; the mean over Garnets has a t-interval.
 """
@@ -217,18 +217,21 @@ def all_slopes(rates: Rates) -> list[Slope]:
         slope("VR-Greedy-GQ: log error against log M, all M", M, rates.floor_M, "−1"),
     ]
     if large.sum() > 1:
-        out.append(
-            slope("VR-Greedy-GQ: log error against log M, M ≥ 1000", M[large], rates.floor_M[:, large], "−1")
-        )
+        out.append(slope("VR-Greedy-GQ: log error against log M, M ≥ 1000", M[large], rates.floor_M[:, large], "−1"))
     out += [
         slope("Greedy-GQ: log error against log η", eta, rates.floor_eta["GreedyGQ"], "–"),
-        slope(f"VR-Greedy-GQ, M = {settings.floor_batch}: log error against log η", eta, rates.floor_eta["VRGreedyGQ"], "–"),
+        slope(
+            f"VR-Greedy-GQ, M = {settings.floor_batch}: log error against log η",
+            eta,
+            rates.floor_eta["VRGreedyGQ"],
+            "–",
+        ),
     ]
     return out
 
 
 def slope(name: str, x: FloatArray, y: FloatArray, theory: str) -> Slope:
-    """The mean over rows of the least-squares slope of log y on x, NaN left out, rows with fewer than two points too."""
+    """The mean over rows of the least-squares slope of log y on x; NaN and rows with one point are left out."""
     each = []
     for row in np.log(y):
         ok = np.isfinite(row)

@@ -74,9 +74,11 @@ def figure(rates: Rates, path: Path) -> None:
     inverse = 1 / np.array(s.fractions)
     for name, samples in rates.samples.items():
         _lines(left, inverse, samples, COLORS[name], NAMES[name])
+    first = rates.samples["GreedyGQ"][:, 0]
+    start = np.exp(np.log(first[np.isfinite(first)]).mean()) if np.isfinite(first).any() else 1.0
     for power, style in ((2, ":"), (3, "--")):
-        start = np.nanmean(np.log(rates.samples["GreedyGQ"][:, 0])) if np.isfinite(rates.samples["GreedyGQ"]).any() else 0
-        left.plot(inverse, np.exp(start) * (inverse / inverse[0]) ** power, style, color="0.4", lw=1, label=f"slope {power}")
+        guide = start * (inverse / inverse[0]) ** power
+        left.plot(inverse, guide, style, color="0.4", lw=1, label=f"slope {power}")
     left.set(xlabel="‖∇J(θ₀)‖² / ε", ylabel="samples until E‖∇J(θ_ξ)‖² ≤ ε", xscale="log", yscale="log")
     left.set_ylim(top=3 * s.n_samples)
     left.legend(fontsize=8)

@@ -92,7 +92,7 @@ REPAIRS: tuple[Repair, ...] = (
     Repair(
         "eq. zeta", "invalid",
         "E‖G_t(θ_t, ω*) − ∇J‖² ≤ C₁/M for the single sample of step t", "the batch mean in place of G_t",
-        "one sample does not have the variance of M; the expectation over the index must come before Young's inequality",
+        "one sample lacks the small variance of M; the expectation over the index must come before Young's inequality",
     ),
     Repair(
         "Lemmas tracking-error-1 and -2, first line", "invalid",
@@ -106,7 +106,8 @@ REPAIRS: tuple[Repair, ...] = (
     ),
     Repair(
         "tracking-error-2 and the sum over epochs", "misprint",
-        "θ̃^(0), ω̃^(0) and (1 − ½λ_Cη_ω)^{mM}; ω̃^(m) = ω_M^(m)", "θ̃^(1) = θ_0, ω̃^(1) = ω_0, (…)^{(m−1)M}; ω̃^(m+1) = ω_M^(m)",
+        "θ̃^(0), ω̃^(0) and (1 − ½λ_Cη_ω)^{mM}; ω̃^(m) = ω_M^(m)",
+        "θ̃^(1) = θ_0, ω̃^(1) = ω_0, (…)^{(m−1)M}; ω̃^(m+1) = ω_M^(m)",
         "Algorithm 1 starts with epoch 1 at the initial point; Σ_m (…)^{(m−1)M} ≤ 1/(1 − (…)^M) is what is printed",
         in_bound=False,
     ),
@@ -147,7 +148,8 @@ REPAIRS: tuple[Repair, ...] = (
     ),
     Repair(
         "L₁, L₂, L₃, L, C_∇J", "loose",
-        "“see another paper”; with its blocks |A|(k₂R + 2k₁), 1 + |A|Rk₁ and 1/λ_C", "derived; Φ̂, L_φ̂ free of R; 1/√λ_C",
+        "“see another paper”; with its blocks |A|(k₂R + 2k₁), 1 + |A|Rk₁ and 1/λ_C",
+        "derived; Φ̂, L_φ̂ free of R; 1/√λ_C",
         "E[δφ] is a projection of δ: ‖C^{−1/2}E[δφ]‖ ≤ (E δ²)^{1/2}; the softmax terms are bounded by entropy",
     ),
     Repair(

@@ -15,6 +15,9 @@ from gqlab.theory.conditions import Condition, Recursion
 from gqlab.theory.practical import Practical
 from gqlab.theory.repairs import REPAIRS, Repair
 
+#: What is computed from a record's fields and belongs into its JSON.
+PROPERTIES = ("margin", "holds", "total", "dominating", "reached", "conditions_hold", "says_something", "applies")
+
 SYMBOLS = {
     "R": "R", "r_max": "r_max", "gamma": "γ", "lambda_C": "λ_C", "phi_hat": "Φ̂ = sup‖φ̂‖", "L_phi_hat": "L_φ̂",
     "delta_max": "δ_max", "omega_star": "W = sup‖ω*‖", "G": "G", "H": "H", "C_grad_J": "C_∇J", "C1": "C₁", "C2": "C₂",
@@ -118,7 +121,7 @@ def _plain(value: Any) -> Any:
     """Nested dictionaries of a record, with its properties that say whether something holds."""
     if is_dataclass(value) and not isinstance(value, type):
         out = {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
-        for name in ("margin", "holds", "total", "dominating", "reached", "conditions_hold", "says_something", "applies"):
+        for name in PROPERTIES:
             if isinstance(getattr(type(value), name, None), property):
                 out[name] = _plain(getattr(value, name))
         return out
@@ -167,8 +170,8 @@ def _version_lines(version: Version) -> Iterator[str]:
         word = "holds" if condition.holds else "FAILS"
         spare = "" if condition.needed else "  (not needed by the repaired proof)"
         yield (
-            f"  {condition.label:<9}{condition.left:>12.5g} ≤ {condition.right:<9.4g} margin {condition.margin:>12.5g}  "
-            f"{word}  {condition.formula}{spare}"
+            f"  {condition.label:<9}{condition.left:>12.5g} ≤ {condition.right:<9.4g} margin {condition.margin:>12.5g}"
+            f"  {word}  {condition.formula}{spare}"
         )
     r = version.recursion
     c0 = f"{r.c0:.4g}" if math.isfinite(r.c0) else f"10^{r.log10_c0:.4g}"
@@ -185,7 +188,7 @@ def _version_lines(version: Version) -> Iterator[str]:
 def guarantee(
     name: str, assumptions: tuple[Assumption, ...], conditions_hold: bool, valid_proof: bool
 ) -> tuple[str, tuple[str, ...]]:
-    """"yes", "no" or "cannot be known", and why it is not "yes"."""
+    """ "yes", "no" or "cannot be known", and why it is not "yes"."""
     mine = [assumption for assumption in assumptions if name in assumption.needed_by]
     reasons = [f"{a.name}: {a.status}" for a in mine if a.status != HOLDS]
     if not conditions_hold:

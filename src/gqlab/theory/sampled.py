@@ -27,7 +27,7 @@ def random_points(rng: np.random.Generator, n: int, d: int, radius: float) -> Fl
 
 def neighbours(rng: np.random.Generator, points: FloatArray, radius: float) -> FloatArray:
     """A second point for each: near it (where ratios approach derivatives) for half of them, anywhere for the rest."""
-    other = random_points(rng, *points.shape, radius)
+    other = random_points(rng, len(points), points.shape[1], radius)
     near = np.arange(len(points)) % 2 == 0
     step = 1e-4 * rng.standard_normal(points.shape) * (1 + np.linalg.norm(points, axis=1, keepdims=True)) * 0.1
     moved = points + step
