@@ -58,7 +58,7 @@ def analyse(
     >>> algorithm = gq.VRGreedyGQ(eta_theta=3e-5, eta_omega=1.5e-3, batch_size=10_000, radius=1.0)
     >>> report = gq.theory.analyse(problem, algorithm, n_epochs=10_000, theta0=[0.5, 0.5])
     >>> report.corrected.conditions_hold, report.corrected.says_something, report.corrected.bound.dominating
-    (True, True, 'tracking: noise')
+    (True, True, 'tracking: reference')
     """
     if not isinstance(algorithm, VRGreedyGQ):
         raise ValueError(f"algorithm is {algorithm!r}: the theorem is about gqlab.VRGreedyGQ")

@@ -195,7 +195,8 @@ def eta_omega_interval(c: Constants, eta_theta: float, M: float) -> tuple[float,
     low, high = SMALLEST_STEP, 1.0
     for label, (constant, linear, inverse, right) in coefficients(c, eta_theta, M).items():
         if needed(c, label):
-            ends = _sublevel(linear, inverse * eta_theta**2, right - constant)
+            # A little below the right side: rounding must not undo it.
+            ends = _sublevel(linear, inverse * eta_theta**2, right * (1 - 1e-12) - constant)
             low, high = max(low, ends[0]), min(high, ends[1])
     return (low, high) if eta_theta <= 1 else (1.0, 0.0)
 
@@ -203,26 +204,26 @@ def eta_omega_interval(c: Constants, eta_theta: float, M: float) -> tuple[float,
 def _sublevel(A: float, B: float, most: float) -> tuple[float, float]:
     """The y > 0 with A y + B/y² ≤ most: an interval, since the left side is convex; none if low > high.
 
-    Newton's method from outside the interval approaches an end of it from outside and never passes it; the last step
-    inwards leaves the condition satisfied in float64.
+    Newton's method from outside the interval approaches an end of it monotonically, since the left side is convex.
     """
     if most < 0 or (most == 0 and (A > 0 or B > 0)):
         return 1.0, 0.0
     if A == 0 or B == 0:
         low = math.sqrt(B / most) if B > 0 else 0.0
-        return low * (1 + 1e-13), (most / A) * (1 - 1e-13) if A > 0 else math.inf
+        return low, most / A if A > 0 else math.inf
     valley = (2 * B / A) ** (1 / 3)
     if 1.5 * A * valley > most:
         return 1.0, 0.0
     ends = []
     for y in (math.sqrt(B / most), most / A):
         for _ in range(200):
-            step = (A * y + B / y**2 - most) / (A - 2 * B / y**3)
+            rise = A - 2 * B / y**3
+            step = (A * y + B / y**2 - most) / rise if rise else 0.0
             y -= step
             if abs(step) <= 1e-15 * y:
                 break
         ends.append(y)
-    return min(ends[0] * (1 + 1e-13), valley), max(ends[1] * (1 - 1e-13), valley)
+    return min(ends[0], valley), max(ends[1], valley)
 
 
 def _golden(function: Callable[[float], float], low: float, high: float, steps: int = 45) -> float:
@@ -286,7 +287,7 @@ def _best(c: Constants, M: float, cost: Callable[[float, float], float]) -> tupl
 def _best_bound(c: Constants, M: float, T: float, J0: float, tracking0: float) -> tuple[float, float, float]:
     """The least bound for these M and T, and its step sizes."""
     terms = _terms(c)
-    return _best(c, M, lambda eta_theta, eta_omega: sum(terms(c, eta_theta, eta_omega, M, T, J0, tracking0).values()))
+    return _best(c, M, lambda eta, eta_omega: float(sum(terms(c, eta, eta_omega, M, T, J0, tracking0).values())))
 
 
 def _least_batch(c: Constants, T: int, epsilon: float, J0: float, tracking0: float, log_M: float) -> int | None:

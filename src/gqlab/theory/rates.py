@@ -34,12 +34,13 @@ RADIUS = 100.0
 class Settings:
     """The sizes of the experiment."""
 
-    n_garnets: int = 10
-    n_samples: int = 500_000
+    n_garnets: int = 12
+    greedy_samples: int = 1_500_000
+    vr_samples: int = 400_000
     record_every: int = 250
     tuning_runs: int = 4
     test_runs: int = 12
-    fractions: tuple[float, ...] = tuple(float(10 ** (-k / 4)) for k in range(3, 10))
+    fractions: tuple[float, ...] = tuple(float(10 ** (-k / 4)) for k in range(3, 9))
     greedy_eta_theta: tuple[float, ...] = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
     vr_eta_theta: tuple[float, ...] = (0.01, 0.03, 0.1, 0.3, 1.0)
     eta_omega: tuple[float, ...] = (0.01, 0.1)
@@ -53,7 +54,7 @@ class Settings:
 
 
 QUICK = Settings(
-    n_garnets=2, n_samples=20_000, record_every=50, tuning_runs=2, test_runs=2,
+    n_garnets=2, greedy_samples=20_000, vr_samples=20_000, record_every=50, tuning_runs=2, test_runs=2,
     fractions=(0.3, 0.2, 0.1), greedy_eta_theta=(0.03, 0.1), vr_eta_theta=(0.03, 0.1), eta_omega=(0.1,),
     batch_sizes=(100, 300), floor_samples=20_000, floor_runs=2, floor_batch_sizes=(100, 1000),
     floor_eta_theta=(0.03, 0.1), floor_batch=300,
@@ -115,7 +116,8 @@ def measure(settings: Settings, seed: int = 0) -> Rates:
     out = Rates(settings)
     for name, algorithms in candidates(settings).items():
         print(f"gqlab rates: {name}, {len(algorithms)} settings on {len(problems)} Garnets", flush=True)
-        pairs = [_samples_needed(problem, algorithms, settings, seed) for problem in problems]
+        budget = settings.greedy_samples if name == "GreedyGQ" else settings.vr_samples
+        pairs = [_samples_needed(problem, algorithms, budget, settings, seed) for problem in problems]
         out.samples[name] = np.array([samples for samples, _ in pairs])
         out.chosen[name] = [choice for _, choice in pairs]
     print("gqlab rates: the error that remains, against M and against the step size", flush=True)
@@ -150,13 +152,13 @@ def _start(problem: Problem, seed: int) -> FloatArray:
 
 
 def _samples_needed(
-    problem: Problem, algorithms: Sequence[Algorithm], settings: Settings, seed: int
+    problem: Problem, algorithms: Sequence[Algorithm], budget: int, settings: Settings, seed: int
 ) -> tuple[FloatArray, list[str]]:
     """For each ε: the samples on test seeds with the setting that was best on tuning seeds; NaN where not reached."""
     theta0 = _start(problem, seed)
     epsilons = np.array(settings.fractions) * float((problem.exact.gradient(theta0) ** 2).sum())
     common: dict[str, Any] = {
-        "n_samples": settings.n_samples, "theta0": theta0, "record_every": settings.record_every, "progress": False,
+        "n_samples": budget, "theta0": theta0, "record_every": settings.record_every, "progress": False,
     }  # fmt: skip
     tuning = grid([problem], list(algorithms), n_runs=settings.tuning_runs, seeds=2 * seed, **common)
     needed = np.array([first_below(problem, result, epsilons) for result in tuning.results])  # (n_algorithms, n_eps)

@@ -80,7 +80,7 @@ def figure(rates: Rates, path: Path) -> None:
         guide = start * (inverse / inverse[0]) ** power
         left.plot(inverse, guide, style, color="0.4", lw=1, label=f"slope {power}")
     left.set(xlabel="‖∇J(θ₀)‖² / ε", ylabel="samples until E‖∇J(θ_ξ)‖² ≤ ε", xscale="log", yscale="log")
-    left.set_ylim(top=3 * s.n_samples)
+    left.set_ylim(top=3 * s.greedy_samples)
     left.legend(fontsize=8)
     M = np.array(s.floor_batch_sizes, dtype=float)
     _lines(middle, M, rates.floor_M, COLORS["VRGreedyGQ"], "VR-Greedy-GQ")

@@ -84,7 +84,8 @@ def sampled(problem: Problem, radius: float, n_points: int = 600, seed: int = 0)
 
     def ratio(difference: FloatArray, steps: FloatArray) -> float:
         norms = np.linalg.norm(difference.reshape(n, -1, d), axis=-1).max(axis=1)
-        return float((norms / steps).max())
+        apart = steps > 1e-9 * radius  # points that the ball pushed together say nothing
+        return float((norms[apart] / steps[apart]).max(initial=0.0))
 
     def norm(vectors: FloatArray) -> float:
         return float(np.linalg.norm(vectors, axis=-1).max())
