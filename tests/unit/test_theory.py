@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,8 +15,10 @@ from gqlab.cli import main
 from gqlab.theory import constants
 from gqlab.theory.bound import bound
 from gqlab.theory.conditions import conditions, recursion
+from gqlab.theory.deviation import deviation
 from gqlab.theory.ergodicity import certify
 from gqlab.theory.practical import jacobian, mean_field, spectral_radius, stationary_point
+from gqlab.theory.repairs import markdown
 from gqlab.theory.sampled import Samples
 from theory_problems import benign_problem
 
@@ -181,6 +184,19 @@ def test_c_0_is_the_end_of_the_recursion(version: str) -> None:
             value = value * (eta_theta + 1 + 2 * eta_theta) + 9 * c.L2**2 * grown + weight * k1
     assert got.c0 == pytest.approx(value, rel=1e-9)
     assert got.log10_c0 == pytest.approx(math.log10(value))
+
+
+def test_batch_deviation_of_a_slow_chain_by_hand() -> None:
+    """Two states that change with probability 0.05, φ = 1, r = ±1, γ = ½: all correlations are 0.9ᵏ.
+
+    B = ±1: v = 1 + 2Σ0.9ᵏ = 19, the asymptotic variance itself. K_t = ½·1{s' = t} = ¼ ± ¼: v = 19/16, twice.
+    """
+    mdp = gq.FiniteMDP([[[0.95, 0.05]], [[0.05, 0.95]]], [[1.0], [-1.0]], discount=0.5)
+    problem = gq.Problem(mdp, np.ones((2, 1, 1)))
+    u = deviation(problem, certify(problem))
+    assert pytest.approx(math.sqrt(19)) == u.B
+    assert pytest.approx(0.0, abs=1e-12) == u.C
+    assert pytest.approx(2 * math.sqrt(19) / 4) == u.K
 
 
 # --- Each building block has a case that reaches 90 % of it ---------------------------------------------------------
@@ -450,6 +466,11 @@ def test_practical_step_sizes_are_on_the_edge_of_stability(garnet_problem: gq.Pr
                 break
         slow = np.linalg.norm(garnet_problem.exact.gradient(theta)) < 1e-4
         assert slow == settles
+
+
+def test_the_list_of_repairs_in_the_documentation_is_this_one() -> None:
+    page = Path(__file__).parents[2] / "docs" / "theory.md"
+    assert markdown() in page.read_text()
 
 
 # --- The command ----------------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from gqlab.results import RunResult
 from gqlab.theory import assumptions, constants
 from gqlab.theory.assumptions import Assumption
 from gqlab.theory.bound import bound
-from gqlab.theory.choose import largest_eta_theta, start_terms, step_sizes
+from gqlab.theory.choose import StepSizes, largest_eta_theta, start_terms, step_sizes
 from gqlab.theory.conditions import conditions, recursion
 from gqlab.theory.constants import C_HAT, Constants
 from gqlab.theory.practical import mean_dynamics_step_sizes
@@ -88,14 +88,10 @@ def analyse(
     start = start_terms(problem, theta0, omega0, algorithm.radius)
     seen = sampled(problem, algorithm.radius)
     versions = {name: _version(name, c, algorithm, n_epochs, start, known, seen) for name, c in both.items()}
-    admissible = {
-        name: step_sizes(problem, algorithm.batch_size, algorithm.radius, version)
-        for name, version in (("as_printed", "printed"), ("corrected", "corrected"))
-    }
-    messages = tuple(_messages(algorithm, versions, both))
     return Report(
         **common, assumptions=known, as_printed=versions["as_printed"], corrected=versions["corrected"],
-        admissible=admissible, practical=practical, messages=messages,
+        admissible=_admissible(problem, algorithm), practical=practical,
+        messages=tuple(_messages(algorithm, versions, both)),
     )  # fmt: skip
 
 
@@ -116,6 +112,13 @@ def _version(
         guarantee=word,
         reasons=reasons,
     )
+
+
+def _admissible(problem: Problem, algorithm: VRGreedyGQ) -> dict[str, StepSizes]:
+    return {
+        name: step_sizes(problem, algorithm.batch_size, algorithm.radius, version)
+        for name, version in (("as_printed", "printed"), ("corrected", "corrected"))
+    }
 
 
 def _quantities(c: Constants, eta_theta: float, seen: dict[str, float]) -> dict[str, Quantity]:

@@ -191,24 +191,7 @@ def corrected(problem: Problem, radius: float) -> Constants:
     """The constants of the repaired proof, each a true bound for this problem."""
     x = basics(problem, radius)
     R, gamma, phi_hat, L_phi_hat = x.R, x.gamma, x.smooth.phi_hat, x.smooth.L_phi_hat
-    root = math.sqrt(x.lambda_C)
-    C, mean_reward, K = moments(problem)
-    reward_part = float(np.linalg.norm(np.linalg.solve(C, mean_reward)))  # ‖C⁻¹b‖
-    if L_phi_hat == 0:  # φ̂ does not depend on θ: all maps are linear, and their norms are known exactly
-        phi_hats = problem.target.weights(np.zeros(problem.features.shape[:2]))[..., None] * problem.features
-        B = K @ phi_hats.sum(axis=1)  # E[γ φ φ̂ᵀ], (d, d)
-        L_u = _norm(np.linalg.solve(C, B))
-        U = reward_part + R * L_u
-        L3 = _norm(np.linalg.solve(C, B) - np.eye(len(C)))
-        W = reward_part + R * L3
-        l_psi = _norm(np.linalg.solve(np.linalg.cholesky(C), B - C))
-    else:
-        spread = min(_signs_norm(np.linalg.solve(C, K)), gamma / root)
-        L_u = phi_hat * spread
-        U = reward_part + R * spread
-        L3 = 1 + L_u
-        W = min(U + R, x.delta_max / root)
-        l_psi = math.sqrt(x.lambda_max) + gamma * phi_hat
+    U, L_u, L3, W, l_psi = _maps(problem, x)
     psi_max = min(x.delta_max, math.sqrt(x.lambda_max) * W)
     u = deviation(problem, x.pair)
     C2 = (u.B + U * u.C + R * u.K) ** 2
@@ -233,6 +216,30 @@ def corrected(problem: Problem, radius: float) -> Constants:
         parts={"u_B": u.B, "u_C": u.C, "u_K": u.K, "U": U, "l_psi": l_psi, "psi_max": psi_max},
         formulas=LINEAR_FORMULAS if L_phi_hat == 0 else CORRECTED_FORMULAS,
     )  # fmt: skip
+
+
+def _maps(problem: Problem, x: Basics) -> tuple[float, float, float, float, float]:
+    """U, L_u, L₃, W and ℓ_ψ: the sizes and Lipschitz constants of ω* + θ, ω* and ψ."""
+    R, gamma, phi_hat = x.R, x.gamma, x.smooth.phi_hat
+    root = math.sqrt(x.lambda_C)
+    C, mean_reward, K = moments(problem)
+    reward_part = float(np.linalg.norm(np.linalg.solve(C, mean_reward)))  # ‖C⁻¹b‖
+    if x.smooth.L_phi_hat == 0:  # φ̂ does not depend on θ: all maps are linear, and their norms are known exactly
+        phi_hats = problem.target.weights(np.zeros(problem.features.shape[:2]))[..., None] * problem.features
+        B = K @ phi_hats.sum(axis=1)  # E[γ φ φ̂ᵀ], (d, d)
+        L_u = _norm(np.linalg.solve(C, B))
+        U = reward_part + R * L_u
+        L3 = _norm(np.linalg.solve(C, B) - np.eye(len(C)))
+        W = reward_part + R * L3
+        l_psi = _norm(np.linalg.solve(np.linalg.cholesky(C), B - C))
+    else:
+        spread = min(_signs_norm(np.linalg.solve(C, K)), gamma / root)
+        L_u = phi_hat * spread
+        U = reward_part + R * spread
+        L3 = 1 + L_u
+        W = min(U + R, x.delta_max / root)
+        l_psi = math.sqrt(x.lambda_max) + gamma * phi_hat
+    return U, L_u, L3, W, l_psi
 
 
 CORRECTED_FORMULAS = {

@@ -35,7 +35,7 @@ class Settings:
     """The sizes of the experiment."""
 
     n_garnets: int = 12
-    greedy_samples: int = 1_500_000
+    greedy_samples: int = 1_000_000
     vr_samples: int = 400_000
     record_every: int = 250
     tuning_runs: int = 4
@@ -106,6 +106,7 @@ def main(out: Path, quick: bool = False, seed: int = 0) -> Rates:
 
     measured = measure(QUICK if quick else Settings(), seed)
     print(write(measured, Path(out)))
+    print(f"\n{measured.seconds:.0f} seconds; written to {out}")
     return measured
 
 

@@ -137,7 +137,7 @@ REPAIRS: tuple[Repair, ...] = (
     Repair(
         "bounding ξ; Lemma 2; Lemma C2; eq. w-2; L₄", "misprint",
         "“=” for “≤”, E‖H_i‖ for E‖H_i‖², η for η_ω, ω₂ twice, Lemma kappa proved “as Lemma kappa”",
-        "as meant", "signs of haste",
+        "as meant", "plain from the context",
         in_bound=False,
     ),
     Repair(
@@ -170,3 +170,12 @@ REPAIRS: tuple[Repair, ...] = (
         "ζ enters as 2c_{t+1}η_θ·½C₁/M",
     ),
 )  # fmt: skip
+
+
+def markdown() -> str:
+    """The list as a table, as it stands in docs/theory.md."""
+    rows = ["| # | kind | place | printed | corrected | why |", "|---|---|---|---|---|---|"]
+    for k, repair in enumerate(REPAIRS, start=1):
+        cells = (repair.kind, repair.place, repair.printed, repair.corrected, repair.why)
+        rows.append(f"| {k} | " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+    return "\n".join(rows)
