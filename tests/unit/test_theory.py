@@ -338,6 +338,12 @@ def test_bad_arguments() -> None:
     result = gq.run(problem, gq.VRGreedyGQ(batch_size=10, radius=1.0), n_samples=10, n_runs=1)
     with pytest.raises(ValueError, match="that run is of VRGreedyGQ"):
         gq.theory.analyse(problem, good, result=result)
+    with pytest.raises(ValueError, match="1 epochs, but n_epochs is 2"):
+        gq.theory.analyse(problem, result.algorithm, n_epochs=2, result=result)
+    with pytest.raises(ValueError, match="began elsewhere"):
+        gq.theory.analyse(problem, result.algorithm, n_epochs=1, theta0=[0.1, 0.1], result=result)
+    with pytest.raises(ValueError, match="another problem"):
+        gq.theory.analyse(by_hand(), result.algorithm, n_epochs=1, result=result)
 
 
 # --- The report -----------------------------------------------------------------------------------------------------
@@ -423,6 +429,18 @@ def test_projection_that_acts_is_seen_in_the_run() -> None:
     assert report.corrected.guarantee == "no"
 
 
+def test_problems_without_discount_or_reward() -> None:
+    """γ = 0 and r = 0: nothing is tracked and nothing is left to learn; every number stays finite."""
+    mdp = gq.FiniteMDP([[[0.5, 0.5]], [[0.2, 0.8]]], np.zeros((2, 1)), discount=0.0)
+    problem = gq.Problem(mdp, np.eye(2)[:, None, :])
+    report = gq.theory.analyse(problem, gq.VRGreedyGQ(radius=1.0))
+    assert report.applies
+    assert math.isfinite(report.as_printed.bound.total)
+    assert report.as_printed.recursion.c0 == 0
+    assert report.corrected.constants["L1"].value == 0
+    assert gq.theory.schedule(problem, 0.1, 1.0).bound <= 0.1
+
+
 def test_ergodicity_of_special_chains() -> None:
     pair = certify(by_hand())  # all rows equal: forgotten in one step
     assert (pair.rho, pair.Lambda, pair.mixing) == (0.0, 1.0, 0.0)
@@ -482,9 +500,11 @@ def test_theory_command(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     out = capsys.readouterr().out
     assert re.search("do not satisfy the paper's conditions as printed", out)
     assert "practical:" in out
-    main(["theory", name, "--eta-theta", "1e-30", "--eta-omega", "1e-15", "--batch-size", "100", "--json"])
+    steps = ["--eta-theta", "1e-30", "--eta-omega", "1e-15", "--batch-size", "100"]
+    main(["theory", name, *steps, "--epsilon", "0.1", "--json"])
     values = json.loads(capsys.readouterr().out)
     assert values["batch_size"] == 100
+    assert values["schedules"]["corrected"]["bound"] <= 0.1
     assert values["as_printed"]["conditions_hold"]
 
 

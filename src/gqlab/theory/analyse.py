@@ -63,7 +63,7 @@ def analyse(
     if not isinstance(algorithm, VRGreedyGQ):
         raise ValueError(f"algorithm is {algorithm!r}: the theorem is about gqlab.VRGreedyGQ")
     n_epochs = checks.integer("n_epochs", n_epochs, least=1)
-    _check_result(problem, algorithm, result)
+    _check_result(problem, algorithm, n_epochs, theta0, result)
     measured = None if result is None else _measured(problem, result)
     stated = assumptions.stated(problem, algorithm.radius)
     common: dict[str, Any] = {
@@ -151,13 +151,20 @@ def _smooth(problem: Problem) -> bool:
     return problem.target.smoothness(problem.mdp.n_actions, 1.0) is not None
 
 
-def _check_result(problem: Problem, algorithm: VRGreedyGQ, result: RunResult | None) -> None:
+def _check_result(
+    problem: Problem, algorithm: VRGreedyGQ, n_epochs: int, theta0: ArrayLike | None, result: RunResult | None
+) -> None:
     if result is None:
         return
     if result.metadata["problem"] != problem.fingerprint:
         raise ValueError("result: that run is of another problem")
     if result.algorithm != algorithm:
         raise ValueError(f"result: that run is of {result.algorithm!r}, not of {algorithm!r}")
+    done = int(result.updates[-1]) // algorithm.batch_size
+    if done != n_epochs:
+        raise ValueError(f"result: that run has {done} epochs, but n_epochs is {n_epochs}")
+    if not np.allclose(result.theta[:, 0], 0.0 if theta0 is None else theta0, rtol=1e-12, atol=0):
+        raise ValueError("result: that run began elsewhere than at theta0")
 
 
 def _measured(problem: Problem, result: RunResult) -> Measured:

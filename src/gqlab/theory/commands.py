@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+from json import dumps, loads
 from pathlib import Path
 from typing import Literal
 
@@ -71,10 +73,15 @@ def theory(
     subject = paper_problem(problem, checks.integer("seed", seed, least=0))
     theta0 = np.random.default_rng([seed, 2]).standard_normal(subject.dim)
     report = analyse(subject, algorithm, n_epochs=T, theta0=theta0)
-    print(report.to_json() if json else report)
-    if epsilon is not None and not json:
-        for version in ("printed", "corrected"):
-            print(f"  schedule, {version}: {schedule(subject, epsilon, radius, version, theta0)}")
+    versions = ("printed", "corrected")
+    plans = {} if epsilon is None else {v: schedule(subject, epsilon, radius, v, theta0) for v in versions}
+    if json:
+        values = loads(report.to_json()) | {"schedules": {v: asdict(plan) for v, plan in plans.items()}}
+        print(dumps(values, ensure_ascii=False, indent=1, allow_nan=False))
+        return
+    print(report)
+    for version, plan in plans.items():
+        print(f"  schedule, {version}: {plan}")
 
 
 def rates(*, out: Path = Path("results/rates"), quick: bool = False, seed: int = 0) -> None:

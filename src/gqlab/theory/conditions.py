@@ -137,12 +137,10 @@ def recursion(c: Constants, eta_theta: float, eta_omega: float, M: float) -> Rec
         a_minus_1 = 3 * eta_theta + 9 * c.L2**2 * eta_theta**2
         b = 4.5 * c.L2**2 * c.L * eta_theta**2 + eta_theta * c.D(eta_theta) * k1
         formula = "c_t = c_{t+1}(1 + 3η_θ) + 9L₂²(L/2 + c_{t+1})η_θ² + η_θ D κ₁"
-    growth = M * math.log1p(a_minus_1)
-    if growth > 700:
-        log_c0 = math.log(b) - math.log(a_minus_1) + growth
-    elif b == 0:
+    if b == 0:
         return Recursion(a_minus_1, b, 0.0, -math.inf, formula)
-    else:
-        log_c0 = math.log(b) - math.log(a_minus_1) + math.log(math.expm1(growth))
+    growth = M * math.log1p(a_minus_1)
+    grown = growth if growth > 700 else math.log(math.expm1(growth))  # log(aᴹ − 1)
+    log_c0 = math.log(b) - math.log(a_minus_1) + grown
     c0 = math.exp(log_c0) if log_c0 < 709 else math.inf
     return Recursion(a_minus_1, b, c0, log_c0 / math.log(10), formula)

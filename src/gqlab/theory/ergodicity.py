@@ -96,7 +96,8 @@ def certify(problem: Problem) -> Ergodicity:
             pair = _pair(t, d_bar)
             if best is None or pair.mixing < best.mixing:
                 best = pair
-            if d_bar < SMALLEST or t > MOST_POWERS:
+            # Λρ/(1−ρ) ≥ d̄(t)^{−(t−2)/t} ≥ d̄(t)^{−1/2} from t = 4 on, and d̄ falls: no later t can do better.
+            if d_bar < SMALLEST or t > MOST_POWERS or (t >= 4 and best.mixing <= d_bar**-0.5):
                 break
         if t < MOST_POWERS:
             power, t = power @ K, t + 1

@@ -106,7 +106,7 @@ def mean_dynamics_step_sizes(problem: Problem, theta0: ArrayLike | None = None) 
 
     def largest(eta_omega: float) -> float:
         # Stability in η_θ need not be an interval from 0 (nothing says so): take the end of the first stable stretch.
-        grid = np.geomspace(1e-8, 1e3, 221)
+        grid = np.geomspace(1e-8, 1e3, 89)
         stable = [spectral_radius(J, eta, eta_omega) < 1 for eta in grid]
         if not stable[0]:
             return 0.0
@@ -119,7 +119,7 @@ def mean_dynamics_step_sizes(problem: Problem, theta0: ArrayLike | None = None) 
             low, high = (middle, high) if spectral_radius(J, middle, eta_omega) < 1 else (low, middle)
         return low
 
-    candidates = most * np.concatenate([np.geomspace(1e-3, 0.5, 20), np.linspace(0.55, 0.99, 10)])
+    candidates = most * np.concatenate([np.geomspace(1e-3, 0.5, 12), np.linspace(0.55, 0.99, 10)])
     best = [largest(float(eta_omega)) for eta_omega in candidates]
     k = int(np.argmax(best * candidates))
     return Practical(best[k], float(candidates[k])) if best[k] > 0 else None
