@@ -364,6 +364,8 @@ def test_report_says_all_and_its_json_is_strict(garnet_problem: gq.Problem) -> N
         assert set(version["bound"]["terms"]) == set(version["bound"]["formulas"])
         assert version["bound"]["total"] == pytest.approx(sum(version["bound"]["terms"].values()))
         assert version["bound"]["dominating"] == "tracking: reference"
+        assert list(version["bound"]["groups"]) == ["initialisation", "bias", "variance", "tracking"]
+        assert sum(version["bound"]["groups"].values()) == pytest.approx(version["bound"]["total"])
         assert version["guarantee"] == "no"
         wanted = {
             "r_max",

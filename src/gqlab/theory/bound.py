@@ -34,6 +34,15 @@ class Bound:
         return sum(self.terms.values())
 
     @property
+    def groups(self) -> dict[str, float]:
+        """Initialisation, bias, variance and tracking: the terms with the three of tracking added up."""
+        out: dict[str, float] = {}
+        for name, value in self.terms.items():
+            group = name.split(":")[0]
+            out[group] = out.get(group, 0.0) + value
+        return out
+
+    @property
     def dominating(self) -> str:
         """The name of the largest term."""
         return max(self.terms, key=lambda name: self.terms[name])
