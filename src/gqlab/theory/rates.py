@@ -36,14 +36,14 @@ class Settings:
 
     n_garnets: int = 12
     greedy_samples: int = 1_000_000
-    vr_samples: int = 400_000
+    vr_samples: int = 300_000
     record_every: int = 250
     tuning_runs: int = 4
     test_runs: int = 12
     fractions: tuple[float, ...] = tuple(float(10 ** (-k / 4)) for k in range(3, 9))
-    greedy_eta_theta: tuple[float, ...] = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
-    vr_eta_theta: tuple[float, ...] = (0.01, 0.03, 0.1, 0.3, 1.0)
-    eta_omega: tuple[float, ...] = (0.01, 0.1)
+    greedy_eta_theta: tuple[float, ...] = (0.003, 0.01, 0.03, 0.1, 0.3)
+    vr_eta_theta: tuple[float, ...] = (0.01, 0.03, 0.1, 0.3)
+    eta_omega: tuple[float, ...] = (0.001, 0.01, 0.1)
     batch_sizes: tuple[int, ...] = (100, 300, 1000, 3000, 10_000)
     floor_samples: int = 400_000
     floor_runs: int = 4

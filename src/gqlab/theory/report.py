@@ -17,16 +17,8 @@ from gqlab.theory.repairs import REPAIRS, Repair
 
 #: What is computed from a record's fields and belongs into its JSON.
 PROPERTIES = (
-    "margin",
-    "holds",
-    "total",
-    "groups",
-    "dominating",
-    "reached",
-    "conditions_hold",
-    "says_something",
-    "applies",
-)
+    "margin", "holds", "total", "groups", "dominating", "reached", "conditions_hold", "says_something", "applies",
+)  # fmt: skip
 
 SYMBOLS = {
     "R": "R", "r_max": "r_max", "gamma": "γ", "lambda_C": "λ_C", "phi_hat": "Φ̂ = sup‖φ̂‖", "L_phi_hat": "L_φ̂",
