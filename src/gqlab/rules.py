@@ -62,7 +62,7 @@ def largest(q, A):
 
 @rule
 def boltzmann(q, sigma, w, A):
-    """exp(σ(q_a − max q)) into ``w``; returns max q, Z = Σ_a of them, and the mean of q − max q under w/Z."""
+    """exp(σ(q_a − max q)) into ``w``; returns max q, 1/Z with Z = Σ_a of them, and the mean of q − max q under w/Z."""
     top = q[0]
     for a in range(1, A):
         top = max(top, q[a])
@@ -72,15 +72,16 @@ def boltzmann(q, sigma, w, A):
         w[a] = exp(sigma * (q[a] - top))
         Z += w[a]
         mean += w[a] * (q[a] - top)
-    return top, Z, mean / Z
+    over_Z = q.dtype.type(1) / Z
+    return top, over_Z, mean * over_Z
 
 
 @rule
 def softmax(q, sigma, w, A):
     """V̄ = Σ p_a q_a,  w_a = p_a (1 + σ(q_a − V̄)),  p = softmax(σq)."""
-    top, Z, mean = boltzmann(q, sigma, w, A)
+    top, over_Z, mean = boltzmann(q, sigma, w, A)
     for a in range(A):
-        p = w[a] / Z
+        p = w[a] * over_Z
         w[a] = p + p * (sigma * ((q[a] - top) - mean))
     return top + mean
 
@@ -88,10 +89,10 @@ def softmax(q, sigma, w, A):
 @rule
 def mellowmax(q, kappa, w, A):
     """V̄ = log(mean exp(κq))/κ,  w = softmax(κq)."""
-    top, Z, _ = boltzmann(q, kappa, w, A)
+    top, over_Z, _ = boltzmann(q, kappa, w, A)
     for a in range(A):
-        w[a] /= Z
-    return top + math.log(Z / q.dtype.type(A)) / kappa
+        w[a] *= over_Z
+    return top - math.log(over_Z * q.dtype.type(A)) / kappa
 
 
 @rule

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numba import config, cuda
 
 from gqlab.engine.loop import Plan, Records, Runs, advance
 from gqlab.engine.tables import Chain
@@ -21,6 +22,8 @@ from gqlab.rules import Samples
 
 #: Threads of a block.
 BLOCK = 128
+#: Registers of a thread, at most: more threads at a time against more numbers at hand.
+MAX_REGISTERS = 128
 #: A run whose arrays hold at most this many numbers keeps them in its own thread's memory.
 MOST_LOCAL = 2048
 #: About this many updates of each run in a launch: a fraction of a second.
@@ -29,33 +32,12 @@ LAUNCH_UPDATES = 30_000
 MEMORY_SHARE = 0.8
 
 
-def driver() -> Any:
-    """``numba.cuda``, or a ``ValueError`` in one line that says what is missing."""
-    if not hasattr(np, "row_stack"):
-        np_version = np.__version__
-        raise ValueError(
-            f"device 'cuda': numba-cuda does not work with NumPy {np_version}, which has no row_stack; "
-            "install gqlab[cuda], which brings a NumPy below 2.5"
-        )
-    try:
-        from numba import cuda
-
-        available = cuda.is_available()
-    except ImportError as error:
-        raise ValueError(f"device 'cuda': numba-cuda is missing ({error}); install gqlab[cuda]") from None
-    if not available:
-        raise ValueError("device 'cuda': no CUDA GPU or driver was found")
-    return cuda
-
-
 @functools.cache
 def local_kernel(d: int, A: int, n_states: int, n_slots: int, dtype: Any) -> Any:
     """The kernel for small problems: every array of a run in its thread's own memory."""
-    from numba import cuda
-
     states, slots, slot_numbers = max(n_states, 1), max(n_slots, 1), max(n_slots * d, 1)
 
-    @cuda.jit
+    @cuda.jit(max_registers=MAX_REGISTERS)
     def kernel(samples, chain, plan, runs, records, first, last, stop, batches, scratch, slots_scratch):
         thread = cuda.grid(1)
         run = first + thread
@@ -74,7 +56,7 @@ def local_kernel(d: int, A: int, n_states: int, n_slots: int, dtype: Any) -> Any
             cuda.local.array(d, dtype), slot, cuda.local.array(slots, np.uint32),
             cuda.local.array(slots, dtype), cuda.local.array(slot_numbers, dtype),
         )  # fmt: skip
-        batch = batches[thread]
+        batch = batches[:, thread]
         advance(samples, chain, plan, runs, records, run, stop, theta, omega, work, reference, batch, d, A)
 
     return kernel
@@ -83,9 +65,8 @@ def local_kernel(d: int, A: int, n_states: int, n_slots: int, dtype: Any) -> Any
 @functools.cache
 def global_kernel(n_states: int, n_slots: int) -> Any:
     """The kernel for large problems: every array of a run in rows of global memory."""
-    from numba import cuda
 
-    @cuda.jit
+    @cuda.jit(max_registers=MAX_REGISTERS)
     def kernel(samples, chain, plan, runs, records, first, last, stop, batches, scratch, slots_scratch):
         thread = cuda.grid(1)
         run = first + thread
@@ -103,7 +84,7 @@ def global_kernel(n_states: int, n_slots: int) -> Any:
             row[5 * d : 6 * d], row[6 * d : 7 * d], row[7 * d : 8 * d], row[8 * d : 9 * d],
             slot[:n_states], slot[n_states:], row[v : v + n_slots], row[v + n_slots :],
         )  # fmt: skip
-        batch = batches[thread]
+        batch = batches[:, thread]
         advance(
             samples, chain, plan, runs, records, run, stop, row[:d], row[d : 2 * d], work, reference, batch, d, A
         )  # fmt: skip
@@ -116,7 +97,6 @@ def advance_all(
     features_and_actions: tuple[int, int], progress: Callable[[int], None],
 ) -> None:  # fmt: skip
     """Take every run to its end, in launches; ``progress`` hears the number of updates done."""
-    cuda = driver()
     d, A = features_and_actions
     M = int(plan.batch_size.max())
     n_states = int(np.diff(chain.first_state).max()) if M else 0
@@ -129,19 +109,18 @@ def advance_all(
     record_bytes = 2 * int(np.diff(np.append(plan.first_record, len(records.theta))).max()) * d * dtype.itemsize
     row_bytes = M * index_type.itemsize + record_bytes + 200 + 4 * d * dtype.itemsize
     row_bytes += 0 if local else numbers * dtype.itemsize + 4 * (n_states + n_slots)
-    on_device = _copier(cuda)
     tables = on_device(samples), on_device(chain), cuda.to_device(np.zeros(1, dtype=np.int64))
-    for first, last in _groups(cuda, len(plan.seed), row_bytes):
+    for first, last in _groups(len(plan.seed), row_bytes):
         part = slice(first, last)
         _advance_group(
-            cuda, kernel, tables, Plan(*(column[part] for column in plan)), Runs(*(column[part] for column in runs)),
+            kernel, tables, Plan(*(column[part] for column in plan)), Runs(*(column[part] for column in runs)),
             records, (M, index_type, 0 if local else numbers, 0 if local else n_states + n_slots),
             lambda: progress(int(runs.updates.sum())),
         )  # fmt: skip
 
 
 def _advance_group(
-    cuda: Any, kernel: Any, tables: tuple[Any, ...], plan: Plan, runs: Runs, records: Records,
+    kernel: Any, tables: tuple[Any, ...], plan: Plan, runs: Runs, records: Records,
     rows: tuple[int, Any, int, int], progress: Callable[[], None],
 ) -> None:  # fmt: skip
     """Take a group of runs, whose arrays fit the GPU's memory, to their end."""
@@ -150,11 +129,10 @@ def _advance_group(
     n = len(plan.seed)
     begin = int(plan.first_record[0])
     end = int(plan.first_record[-1] + -(-plan.n_updates[-1] // records.every) + 1)
-    on_device = _copier(cuda)
     kept = Records(records.theta[begin:end], records.omega[begin:end], records.every)
     there = on_device(kept)
     state = on_device(runs)
-    batches = cuda.device_array((n, max(M, 1)), index_type)
+    batches = cuda.device_array((max(M, 1), n), index_type)  # threads side by side: they write together
     scratch = cuda.device_array((n, max(numbers, 1)), runs.theta.dtype)
     slots_scratch = cuda.device_array((n, max(slots, 1)), np.uint32)
     moved = plan._replace(first_record=plan.first_record - begin)
@@ -175,25 +153,19 @@ def _advance_group(
         host[...] = device.copy_to_host()
 
 
-def _groups(cuda: Any, n_runs: int, row_bytes: int) -> list[tuple[int, int]]:
+def _groups(n_runs: int, row_bytes: int) -> list[tuple[int, int]]:
     """Cut the runs into groups whose arrays fit the free memory."""
-    free = _free_memory(cuda)
+    free = _free_memory()
     size = min(n_runs, max(1, int(MEMORY_SHARE * free) // row_bytes))
     return [(k, min(k + size, n_runs)) for k in range(0, n_runs, size)]
 
 
-def _free_memory(cuda: Any) -> int:
-    from numba import config
-
+def _free_memory() -> int:
     return 2**30 if config.ENABLE_CUDASIM else int(cuda.current_context().get_memory_info().free)
 
 
-def _copier(cuda: Any) -> Callable[[Any], Any]:
+def on_device(values: Any) -> Any:
     """A named tuple with its arrays on the device."""
-
-    def on_device(values: Any) -> Any:
-        return type(values)(
-            *(cuda.to_device(np.ascontiguousarray(v)) if isinstance(v, np.ndarray) else v for v in values)
-        )  # fmt: skip
-
-    return on_device
+    return type(values)(
+        *(cuda.to_device(np.ascontiguousarray(v)) if isinstance(v, np.ndarray) else v for v in values)
+    )  # fmt: skip

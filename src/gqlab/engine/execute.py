@@ -77,9 +77,7 @@ def execute(
     samples, chain = join_tables(problems, DTYPES[dtype])
     with Progress(int(plan.n_updates.sum()), int(runs.updates.sum()), progress) as advanced:
         if device == "cuda":
-            from gqlab.engine import cuda
-
-            cuda.advance_all(samples, chain, plan, runs, records, (d, A), advanced)
+            load_cuda().advance_all(samples, chain, plan, runs, records, (d, A), advanced)
         else:
             cpu.advance_all(samples, chain, plan, runs, records, (d, A), threads, advanced)
     settings = {"n_samples": n_samples, "record_every": record_every, "dtype": dtype, "device": device}
@@ -201,6 +199,26 @@ def _result(
             "versions": versions,
         },
     )
+
+
+def load_cuda() -> Any:
+    """The GPU's side of the engine, or a ``ValueError`` in one line that says what is missing."""
+    try:
+        from numba import cuda as numba_cuda
+
+        from gqlab.engine import cuda
+
+        available = numba_cuda.is_available()
+    except ImportError as error:
+        raise ValueError(f"device 'cuda': numba-cuda is missing ({error}); pip install 'gqlab[cuda]'") from None
+    if not available:
+        raise ValueError("device 'cuda': no CUDA GPU, or no driver for it, was found")
+    if not hasattr(np, "row_stack"):
+        raise ValueError(
+            f"device 'cuda': numba-cuda does not work with NumPy {np.__version__}, which has no row_stack; "
+            "pip install 'gqlab[cuda]' brings one that it works with"
+        )
+    return cuda
 
 
 class Progress:
