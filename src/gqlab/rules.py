@@ -51,16 +51,6 @@ class Samples(NamedTuple):
 
 
 @rule
-def largest(q, A):
-    """The first action of largest value."""
-    best = 0
-    for a in range(1, A):
-        if q[a] > q[best]:
-            best = a
-    return best
-
-
-@rule
 def boltzmann(q, sigma, w, A):
     """exp(σ(q_a − max q)) into ``w``; returns max q, 1/Z with Z = Σ_a of them, and the mean of q − max q under w/Z."""
     top = q[0]
@@ -97,16 +87,20 @@ def mellowmax(q, kappa, w, A):
 
 @rule
 def epsilon_greedy(q, epsilon, w, A):
-    """V̄ = (1−ε) max q + ε mean q,  w the same mixture; ε = 0 is the greedy operator."""
+    """V̄ = (1−ε) max q + ε mean q,  w the same mixture; ε = 0 is the greedy operator, with the first maximiser."""
+    best = 0
+    top = q[0]
+    for a in range(1, A):
+        if q[a] > top:
+            best = a
+            top = q[a]
     each = epsilon / q.dtype.type(A)
-    V = q.dtype.type(0)
-    for a in range(A):
-        w[a] = each
-        V += each * q[a]
-    best = largest(q, A)
     rest = q.dtype.type(1) - epsilon
-    w[best] += rest
-    return V + rest * q[best]
+    V = rest * top
+    for a in range(A):  # no index that only the running program knows: that would keep w out of the registers
+        w[a] = each + rest if a == best else each
+        V += each * q[a]
+    return V
 
 
 @rule
