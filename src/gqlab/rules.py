@@ -54,7 +54,7 @@ class Samples(NamedTuple):
 def boltzmann(q, sigma, w, A):
     """exp(σ(q_a − max q)) into ``w``; returns max q, 1/Z with Z = Σ_a of them, and the mean of q − max q under w/Z."""
     top = q[0]
-    for a in range(1, A):
+    for a in range(A):
         top = max(top, q[a])
     Z = q.dtype.type(0)
     mean = q.dtype.type(0)
@@ -90,7 +90,7 @@ def epsilon_greedy(q, epsilon, w, A):
     """V̄ = (1−ε) max q + ε mean q,  w the same mixture; ε = 0 is the greedy operator, with the first maximiser."""
     best = 0
     top = q[0]
-    for a in range(1, A):
+    for a in range(A):
         if q[a] > top:
             best = a
             top = q[a]

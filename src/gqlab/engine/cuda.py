@@ -56,7 +56,10 @@ def _advance_group(
     begin = int(plan.first_record[0])
     end = int(plan.first_record[-1] + -(-plan.n_updates[-1] // records.every) + 1)
     kept = Records(records.theta[begin:end], records.omega[begin:end], records.every)
-    records_there, runs_there = on_device(kept), on_device(runs)
+    runs_there = on_device(runs)
+    records_there = (
+        on_device(kept) if runs.updates.any() else kept._replace(theta=_room(kept.theta), omega=_room(kept.omega))
+    )
     plan_there = on_device(plan._replace(first_record=plan.first_record - begin))
     numbers, indices = shape.scratch
     # Threads stand side by side in the last axis: what they write at the same time is written together.
@@ -79,7 +82,7 @@ def _advance_group(
         runs_there.updates.copy_to_host(runs.updates)
         progress()
     for host, device in zip([*runs, *kept[:2]], [*runs_there, *records_there[:2]], strict=True):
-        host[...] = device.copy_to_host()
+        device.copy_to_host(host)
 
 
 def _groups(plan: Plan, records: Records, shape: Shape, batch_bytes: int) -> list[tuple[int, int]]:
@@ -96,6 +99,11 @@ def _groups(plan: Plan, records: Records, shape: Shape, batch_bytes: int) -> lis
 def free_memory() -> int:
     """Bytes of the GPU's memory that are free."""
     return 2**30 if config.ENABLE_CUDASIM else int(cuda.current_context().get_memory_info().free)
+
+
+def _room(like: Any) -> Any:
+    """Room on the device for as much, nothing in it yet."""
+    return cuda.device_array(like.shape, like.dtype)
 
 
 def on_device(values: Any) -> Any:

@@ -23,15 +23,13 @@ from gqlab.rules import Samples
 
 #: Threads of a block.
 BLOCK = 128
-#: Registers of a thread, at most: more threads at a time against more numbers at hand.
-MAX_REGISTERS = 168
+#: Registers of a thread, at most, for numbers of 4 and of 8 bytes: more threads at a time against more at hand.
+MAX_REGISTERS = {4: 128, 8: 168}
 #: Problems with at most this many numbers d·A are compiled for their sizes.
 MOST_LOCAL = 256
 #: Bytes of a block's shared memory for the slots, and for the tables: together under the 48 KiB that all GPUs have.
 MOST_SHARED_SLOTS = 35 << 10
 MOST_SHARED_TABLES = 12 << 10
-
-OPTIONS: dict[str, Any] = {} if config.ENABLE_CUDASIM else {"max_registers": MAX_REGISTERS}
 
 
 class Shape(NamedTuple):
@@ -68,6 +66,11 @@ class Shape(NamedTuple):
         return slots[0] + (0 if self.local else 9 * self.d + 2 * self.A), slots[1]
 
 
+def options(shape: Shape) -> dict[str, Any]:
+    """What the compiler is told; the simulator takes nothing."""
+    return {} if config.ENABLE_CUDASIM else {"max_registers": MAX_REGISTERS[shape.itemsize]}
+
+
 @functools.cache
 def make_kernel(shape: Shape, dtype: Any) -> Any:
     """The kernel for problems of this shape: runs ``first`` … ``last − 1``, a thread each."""
@@ -80,7 +83,7 @@ def make_kernel(shape: Shape, dtype: Any) -> Any:
 def _local_kernel(shape: Shape, dtype: Any, tables: Any, slots: Any) -> Any:
     d, A, n_states = shape.d, shape.A, shape.n_states
 
-    @cuda.jit(**OPTIONS)
+    @cuda.jit(**options(shape))
     def kernel(samples, chain, plan, runs, records, n_runs, stop, batches, numbers, indices):
         samples, chain = tables(samples, chain)
         run = cuda.grid(1)
@@ -107,7 +110,7 @@ def _local_kernel(shape: Shape, dtype: Any, tables: Any, slots: Any) -> Any:
 def _global_kernel(shape: Shape, dtype: Any, tables: Any, slots: Any) -> Any:
     n_states, n_slots = shape.n_states, shape.n_slots
 
-    @cuda.jit(**OPTIONS)
+    @cuda.jit(**options(shape))
     def kernel(samples, chain, plan, runs, records, n_runs, stop, batches, numbers, indices):
         run = cuda.grid(1)
         if run >= n_runs:

@@ -73,7 +73,7 @@ def execute(
     plan = _plan(cells, updates, first_record[:-1], dtype)
     views = _views(cells, updates, records, d)
     for cell, u, (theta, omega) in zip(cells, updates, views, strict=True):
-        _first_records(cell, u, record_every, theta, omega)
+        _old_records(cell, u, record_every, theta, omega)
     samples, chain = join_tables(problems, DTYPES[dtype])
     with Progress(int(plan.n_updates.sum()), int(runs.updates.sum()), progress) as advanced:
         if device == "cuda":
@@ -99,8 +99,8 @@ def _state(cell: Cell, d: int, dtype: str) -> Runs:
         )
     radius = cell.algorithm.radius
     return Runs(
-        theta=_first_point("theta0", cell.theta0, n, d, radius).astype(dtype),
-        omega=_first_point("omega0", cell.omega0, n, d, radius).astype(dtype),
+        theta=_first_point("theta0", cell.theta0, n, d, radius).astype(dtype, order="C"),
+        omega=_first_point("omega0", cell.omega0, n, d, radius).astype(dtype, order="C"),
         s=np.zeros(n, dtype=np.uint32),
         updates=np.zeros(n, dtype=np.int64),
         output=np.zeros((n, d), dtype=dtype),
@@ -155,15 +155,12 @@ def _views(
     ]
 
 
-def _first_records(
-    cell: Cell, updates: NDArray[np.int64], every: int, theta: NDArray[Any], omega: NDArray[Any]
-) -> None:
-    """Write the records that exist already: the first point, or those of the result that is resumed."""
-    if cell.resume is None:
-        state = _state(cell, theta.shape[-1], theta.dtype.name)
-        theta[:, 0], omega[:, 0] = state.theta, state.omega
+def _old_records(cell: Cell, updates: NDArray[np.int64], every: int, theta: NDArray[Any], omega: NDArray[Any]) -> None:
+    """Write the records that exist already: those of the result that is resumed."""
+    before = cell.resume
+    if before is None:
         return
-    before = cell.resume  # its last point may stand between two record points of the longer run: it is not one then
+    # Its last point may stand between two record points of the longer run: then it is not one of them.
     kept = before.updates % every == 0
     theta[:, : kept.sum()], omega[:, : kept.sum()] = before.theta[:, kept], before.omega[:, kept]
     if updates[-1] == before.updates[-1]:

@@ -129,6 +129,8 @@ def advance(tables, chain, plan, runs, records, run, stop, theta, omega, work, r
     u = runs.updates[run]
     s = runs.s[run] if u > 0 else start_state(chain, problem, restart_key, 0)
     finite = runs.diverged_at[run] < 0
+    if u == 0:
+        record(plan, records, run, theta, omega, u, d)
     next_output = runs.next_output[run]
     n_visited = 0
     segment = 1  # a power of 2, so that a remainder is a mask
