@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 ANCHORS ?=
+PEERS ?=
 
 .PHONY: help setup test reproduce bench format clean
 
@@ -26,8 +27,8 @@ test: setup ## Lint, types, doctests and tests
 reproduce: setup ## Run the experiments; tables on screen, figures under results/
 	$(BIN)/gqlab reproduce
 
-bench: setup ## Measure speed; ANCHORS=PATH times other kernels beside ours
-	$(BIN)/python -m benchmarks $(if $(ANCHORS),--anchors $(ANCHORS))
+bench: setup ## Measure speed; ANCHORS=PATH and PEERS="NAME=PATH ..." are timed beside ours
+	$(BIN)/python -m benchmarks $(if $(ANCHORS),--anchors $(ANCHORS)) $(foreach peer,$(PEERS),--peer $(peer))
 
 format: setup ## Format the code
 	$(BIN)/ruff check --fix .

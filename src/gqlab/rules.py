@@ -51,20 +51,10 @@ class Samples(NamedTuple):
 
 
 @rule
-def largest(q, A):
-    """The first action of largest value."""
-    best = 0
-    for a in range(1, A):
-        if q[a] > q[best]:
-            best = a
-    return best
-
-
-@rule
 def boltzmann(q, sigma, w, A):
-    """exp(σ(q_a − max q)) into ``w``; returns max q, Z = Σ_a of them, and the mean of q − max q under w/Z."""
+    """exp(σ(q_a − max q)) into ``w``; returns max q, 1/Z with Z = Σ_a of them, and the mean of q − max q under w/Z."""
     top = q[0]
-    for a in range(1, A):
+    for a in range(A):
         top = max(top, q[a])
     Z = q.dtype.type(0)
     mean = q.dtype.type(0)
@@ -72,15 +62,16 @@ def boltzmann(q, sigma, w, A):
         w[a] = exp(sigma * (q[a] - top))
         Z += w[a]
         mean += w[a] * (q[a] - top)
-    return top, Z, mean / Z
+    over_Z = q.dtype.type(1) / Z
+    return top, over_Z, mean * over_Z
 
 
 @rule
 def softmax(q, sigma, w, A):
     """V̄ = Σ p_a q_a,  w_a = p_a (1 + σ(q_a − V̄)),  p = softmax(σq)."""
-    top, Z, mean = boltzmann(q, sigma, w, A)
+    top, over_Z, mean = boltzmann(q, sigma, w, A)
     for a in range(A):
-        p = w[a] / Z
+        p = w[a] * over_Z
         w[a] = p + p * (sigma * ((q[a] - top) - mean))
     return top + mean
 
@@ -88,24 +79,28 @@ def softmax(q, sigma, w, A):
 @rule
 def mellowmax(q, kappa, w, A):
     """V̄ = log(mean exp(κq))/κ,  w = softmax(κq)."""
-    top, Z, _ = boltzmann(q, kappa, w, A)
+    top, over_Z, _ = boltzmann(q, kappa, w, A)
     for a in range(A):
-        w[a] /= Z
-    return top + math.log(Z / q.dtype.type(A)) / kappa
+        w[a] *= over_Z
+    return top - math.log(over_Z * q.dtype.type(A)) / kappa
 
 
 @rule
 def epsilon_greedy(q, epsilon, w, A):
-    """V̄ = (1−ε) max q + ε mean q,  w the same mixture; ε = 0 is the greedy operator."""
-    each = epsilon / q.dtype.type(A)
-    V = q.dtype.type(0)
+    """V̄ = (1−ε) max q + ε mean q,  w the same mixture; ε = 0 is the greedy operator, with the first maximiser."""
+    best = 0
+    top = q[0]
     for a in range(A):
-        w[a] = each
-        V += each * q[a]
-    best = largest(q, A)
+        if q[a] > top:
+            best = a
+            top = q[a]
+    each = epsilon / q.dtype.type(A)
     rest = q.dtype.type(1) - epsilon
-    w[best] += rest
-    return V + rest * q[best]
+    V = rest * top
+    for a in range(A):  # no index that only the running program knows: that would keep w out of the registers
+        w[a] = each + rest if a == best else each
+        V += each * q[a]
+    return V
 
 
 @rule

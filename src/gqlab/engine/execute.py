@@ -73,13 +73,11 @@ def execute(
     plan = _plan(cells, updates, first_record[:-1], dtype)
     views = _views(cells, updates, records, d)
     for cell, u, (theta, omega) in zip(cells, updates, views, strict=True):
-        _first_records(cell, u, record_every, theta, omega)
+        _old_records(cell, u, record_every, theta, omega)
     samples, chain = join_tables(problems, DTYPES[dtype])
     with Progress(int(plan.n_updates.sum()), int(runs.updates.sum()), progress) as advanced:
         if device == "cuda":
-            from gqlab.engine import cuda
-
-            cuda.advance_all(samples, chain, plan, runs, records, (d, A), advanced)
+            load_cuda().advance_all(samples, chain, plan, runs, records, (d, A), advanced)
         else:
             cpu.advance_all(samples, chain, plan, runs, records, (d, A), threads, advanced)
     settings = {"n_samples": n_samples, "record_every": record_every, "dtype": dtype, "device": device}
@@ -101,8 +99,8 @@ def _state(cell: Cell, d: int, dtype: str) -> Runs:
         )
     radius = cell.algorithm.radius
     return Runs(
-        theta=_first_point("theta0", cell.theta0, n, d, radius).astype(dtype),
-        omega=_first_point("omega0", cell.omega0, n, d, radius).astype(dtype),
+        theta=_first_point("theta0", cell.theta0, n, d, radius).astype(dtype, order="C"),
+        omega=_first_point("omega0", cell.omega0, n, d, radius).astype(dtype, order="C"),
         s=np.zeros(n, dtype=np.uint32),
         updates=np.zeros(n, dtype=np.int64),
         output=np.zeros((n, d), dtype=dtype),
@@ -157,15 +155,12 @@ def _views(
     ]
 
 
-def _first_records(
-    cell: Cell, updates: NDArray[np.int64], every: int, theta: NDArray[Any], omega: NDArray[Any]
-) -> None:
-    """Write the records that exist already: the first point, or those of the result that is resumed."""
-    if cell.resume is None:
-        state = _state(cell, theta.shape[-1], theta.dtype.name)
-        theta[:, 0], omega[:, 0] = state.theta, state.omega
+def _old_records(cell: Cell, updates: NDArray[np.int64], every: int, theta: NDArray[Any], omega: NDArray[Any]) -> None:
+    """Write the records that exist already: those of the result that is resumed."""
+    before = cell.resume
+    if before is None:
         return
-    before = cell.resume  # its last point may stand between two record points of the longer run: it is not one then
+    # Its last point may stand between two record points of the longer run: then it is not one of them.
     kept = before.updates % every == 0
     theta[:, : kept.sum()], omega[:, : kept.sum()] = before.theta[:, kept], before.omega[:, kept]
     if updates[-1] == before.updates[-1]:
@@ -201,6 +196,26 @@ def _result(
             "versions": versions,
         },
     )
+
+
+def load_cuda() -> Any:
+    """The GPU's side of the engine, or a ``ValueError`` in one line that says what is missing."""
+    try:
+        from numba import cuda as numba_cuda
+
+        from gqlab.engine import cuda
+
+        available = numba_cuda.is_available()
+    except ImportError as error:
+        raise ValueError(f"device 'cuda': numba-cuda is missing ({error}); pip install 'gqlab[cuda]'") from None
+    if not available:
+        raise ValueError("device 'cuda': no CUDA GPU, or no driver for it, was found")
+    if not hasattr(np, "row_stack"):
+        raise ValueError(
+            f"device 'cuda': numba-cuda does not work with NumPy {np.__version__}, which has no row_stack; "
+            "pip install 'gqlab[cuda]' brings one that it works with"
+        )
+    return cuda
 
 
 class Progress:

@@ -1,7 +1,8 @@
 """One run, from where it stands to its last update: the loop that every device drives.
 
-Everything that happens between updates (a record, the draw of the output iterate, the end of an epoch, a look at the
-stop flag) happens between *segments*; inside a segment there is nothing but updates.
+Everything that happens between updates at a time that all runs share (a record, the end of an epoch, a look at the
+stop flag) happens between *segments*. Inside a segment there are only updates, and the draw of the output iterate:
+its time differs from run to run, and runs that leave a segment at different times would no longer go in step on a GPU.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ class Records(NamedTuple):
 
 @rule
 def keep_output(runs, run, theta, output_key, u, d):
-    """The output becomes the iterate of update u; draw the update that replaces it.
+    """The output becomes the iterate of update u; returns the update that replaces it.
 
     The iterate of update t replaces the output with probability 1/(t+1), which leaves every iterate so far equally
     likely. So P(next > t) = (u+1)/(t+1): the next one is ⌊(u+1)/U⌋ for a uniform U.
@@ -75,7 +76,7 @@ def keep_output(runs, run, theta, output_key, u, d):
         runs.output[run, i] = theta[i]
     runs.output_update[run] = u
     u_next = (u + 1) / unit(word(output_key, u))
-    runs.next_output[run] = int(u_next) if u_next < NEVER else NEVER
+    return int(u_next) if u_next < NEVER else NEVER
 
 
 @rule
@@ -89,14 +90,12 @@ def record(plan, records, run, theta, omega, u, d):
 
 
 @rule
-def segment_end(plan, runs, records, run, u, segment):
+def segment_end(plan, records, run, u, segment):
     """The update at which something other than an update happens next."""
     end = min(plan.until[run], u + segment)
     end = min(end, (u // records.every + 1) * records.every)
     if plan.batch_size[run] > 0:
         end = min(end, (u // plan.batch_size[run] + 1) * plan.batch_size[run])
-    if runs.next_output[run] > u:
-        end = min(end, runs.next_output[run])
     return end
 
 
@@ -105,7 +104,7 @@ def freeze(plan, runs, records, run, theta, omega, output_key, u, d):
     """The run stays at the iterate of update u, its last finite one, for all the updates that it had left."""
     last = plan.n_updates[run]
     while runs.next_output[run] < last:
-        keep_output(runs, run, theta, output_key, runs.next_output[run], d)
+        runs.next_output[run] = keep_output(runs, run, theta, output_key, runs.next_output[run], d)
     step = records.every
     for t in range((u // step + 1) * step, last, step):
         record(plan, records, run, theta, omega, t, d)
@@ -130,16 +129,19 @@ def advance(tables, chain, plan, runs, records, run, stop, theta, omega, work, r
     u = runs.updates[run]
     s = runs.s[run] if u > 0 else start_state(chain, problem, restart_key, 0)
     finite = runs.diverged_at[run] < 0
+    if u == 0:
+        record(plan, records, run, theta, omega, u, d)
+    next_output = runs.next_output[run]
     n_visited = 0
     segment = 1  # a power of 2, so that a remainder is a mask
     while segment * d * A < SEGMENT_NUMBERS:
         segment *= 2
     while u < plan.until[run] and finite and stop[0] == 0:
-        if u == runs.next_output[run]:
-            keep_output(runs, run, theta, output_key, u, d)
-        end = segment_end(plan, runs, records, run, u, segment)
+        end = segment_end(plan, records, run, u, segment)
         if M == 0:
             while u < end and finite:
+                if u == next_output:
+                    next_output = keep_output(runs, run, theta, output_key, u, d)
                 x, s = next_sample(samples, chain, problem, s, u, trajectory_key, restart_key)
                 finite = plain_step(samples, x, theta, omega, rates, work, d, A)
                 u += finite
@@ -155,14 +157,19 @@ def advance(tables, chain, plan, runs, records, run, stop, theta, omega, work, r
                     if t & (segment - 1) == 0 and stop[0] != 0:
                         break
                 svrg_mean(reference, M, d)
+            x = batch[below(word(index_key, u), M)]
             while u < end and finite:
-                x = batch[below(word(index_key, u), M)]
+                if u == next_output:
+                    next_output = keep_output(runs, run, theta, output_key, u, d)
+                x_next = batch[below(word(index_key, u + 1), M)]  # on its way from memory during this step
                 finite = svrg_step(samples, x, theta, omega, reference, rates, work, d, A)
                 u += finite
+                x = x_next
         if finite:
             record(plan, records, run, theta, omega, u, d)
             runs.updates[run] = u
     svrg_end(reference, n_visited)
+    runs.next_output[run] = next_output
     if not finite:
         if runs.diverged_at[run] < 0:
             runs.diverged_at[run] = u

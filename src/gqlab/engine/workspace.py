@@ -33,7 +33,8 @@ def length(size: Size) -> int:
 def _length(size):
     if isinstance(size, types.Integer):
         return lambda size: size
-    return lambda size: len(size)
+    n = len(size)
+    return lambda size: n  # a constant, which the functions that are called with it see as part of its type
 
 
 def work_array(size: Size, like: np.ndarray) -> np.ndarray:

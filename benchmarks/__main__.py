@@ -1,0 +1,63 @@
+"""Print one table: this library, the same source in pure Python, other kernels and other libraries, in one run."""
+
+from __future__ import annotations
+
+import argparse
+import platform
+import sys
+from pathlib import Path
+
+import numba
+import numpy as np
+
+from benchmarks import anchors, cpu, gpu, peers
+from benchmarks.table import Table
+
+
+def main() -> None:
+    """Measure what was asked for."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument(
+        "--anchors", type=Path, metavar="PATH", help="a folder with vr.c and its companions, timed beside"
+    )
+    parser.add_argument(
+        "--peer", action="append", default=[], metavar="NAME=PATH", help=f"a checkout: {', '.join(peers.PEERS)}"
+    )
+    parser.add_argument("--quick", action="store_true", help="shorter runs, noisier figures")
+    options = parser.parse_args()
+    try:
+        chosen = peers.parse(options.peer)
+        if options.anchors and not (options.anchors / "vr.c").is_file():
+            raise ValueError(f"--anchors: no vr.c in {options.anchors}")
+    except ValueError as error:
+        sys.exit(f"benchmarks: {error}")
+    scale = 0.2 if options.quick else 1.0
+    print(f"Python {platform.python_version()}, NumPy {np.__version__}, Numba {numba.__version__}, {processor()}\n")
+    table = Table()
+    cpu.steps(table, scale)
+    if options.anchors:
+        anchors.time_c(table, options.anchors)
+    cpu.pure_python(table)
+    for name, path in chosen.items():
+        peers.PEERS[name](table, path)
+    cpu.library(table, scale)
+    cpu.growth(table, scale)
+    cpu.memory(table)
+    gpu.rates(table, scale)
+    if options.anchors:
+        anchors.time_gpu(table, options.anchors)
+
+
+def processor() -> str:
+    """What the machine calls its processor."""
+    info = Path("/proc/cpuinfo")
+    names = (
+        [line.split(":", 1)[1].strip() for line in info.read_text().splitlines() if line.startswith("model name")]
+        if info.is_file()
+        else []
+    )
+    return f"{names[0]} ({len(names)} cores)" if names else platform.processor() or platform.machine()
+
+
+if __name__ == "__main__":
+    main()

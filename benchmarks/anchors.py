@@ -1,0 +1,76 @@
+"""Hand-written kernels of the same algorithm, read from a folder of the user's and timed beside ours."""
+
+from __future__ import annotations
+
+import ctypes
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.cpu import GQ_STEP, VR_STEP
+from benchmarks.gpu import VR_RATE
+from benchmarks.problems import paper_garnet
+from benchmarks.table import Table, best_of
+
+N_RUNS, M, EPOCHS = 40, 3000, 33
+
+
+def time_c(table: Table, folder: Path) -> None:
+    """The scalar C kernel and the one that advances several runs together, on the same problem."""
+    table.section("Hand-written C on the same problem (gcc -O3 -march=native -ffast-math)")
+    problem = paper_garnet()
+    mdp = problem.mdp
+    columns = [np.cumsum(mdp.transition, axis=-1), mdp.reward, problem.features, np.zeros(4)]
+    arrays = [np.ascontiguousarray(column, dtype=np.float64) for column in columns]
+    out = np.zeros((N_RUNS, 4))
+    with tempfile.TemporaryDirectory() as build:
+        library = Path(build) / "vr.so"
+        command = [
+            "gcc",
+            "-O3",
+            "-march=native",
+            "-ffast-math",
+            "-shared",
+            "-fPIC",
+            folder / "vr.c",
+            "-o",
+            library,
+            "-lm",
+        ]
+        subprocess.run(command, check=True)
+        loaded = ctypes.CDLL(str(library))
+        for name, what in (
+            ("vr_scalar", "C, scalar, one thread"),
+            ("vr_lanes", "C, several runs together, one thread"),
+        ):
+            function = getattr(loaded, name)
+            pointers = [array.ctypes.data_as(ctypes.c_void_p) for array in (*arrays, out)]
+            numbers = [ctypes.c_double(x) for x in (0.95, 0.02, 0.01, 100.0)]
+
+            def call(function: ctypes._CFuncPtr = function, numbers: list[ctypes.c_double] = numbers,
+                     pointers: list[ctypes.c_void_p] = pointers) -> None:  # fmt: skip
+                function(*pointers[:4], N_RUNS, M, EPOCHS, *numbers, pointers[4])
+
+            table.row(what, best_of(call, 5) / (N_RUNS * M * EPOCHS) * 1e9, "ns")
+    table.note(f"{'':<6}ours: VR {table.ratio(VR_STEP, 'C, scalar, one thread')}, "
+               f"Greedy-GQ {table.ratio(GQ_STEP, 'C, scalar, one thread')} (VR)")  # fmt: skip
+
+
+def time_gpu(table: Table, folder: Path) -> None:
+    """The CUDA C and JAX kernels print their own figures; they need CuPy and JAX with a GPU."""
+    if not any(name.startswith(VR_RATE) for name in table.figures):
+        return
+    table.section("Hand-written CUDA C (CuPy) and JAX on a Garnet(5,3,2,4), as they print it")
+    for script, arguments in (("vr_cuda_cupy.py", []), ("vr_jax.py", ["135168", "2"])):
+        command = [sys.executable, script, *arguments]
+        try:
+            done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=180, check=False)
+        except subprocess.TimeoutExpired:
+            table.note(f"{script}: not finished after 180 s")
+            continue
+        lines = (done.stdout if done.returncode == 0 else done.stderr).strip().splitlines()
+        for line in lines if done.returncode == 0 else lines[-1:]:
+            table.note(f"{script}: {line}")
