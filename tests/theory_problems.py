@@ -34,3 +34,14 @@ def benign_problem() -> gq.Problem:
     """Two states, one-hot features, a fixed policy, γ = 0.1: the theorem says something about it with R = 1."""
     mdp = gq.FiniteMDP([[[0.75, 0.25]], [[0.25, 0.75]]], [[0.03], [0.0]], discount=0.1)
     return gq.Problem(mdp, np.eye(2)[:, None, :], target=gq.FixedPolicy([[1.0], [1.0]]))
+
+
+def by_hand() -> gq.Problem:
+    """Two states, two actions: action a leads to state a, whatever the state; action 0 pays 1. φ(s,a) = e_a.
+
+    Uniform behaviour: μ = (½, ½), every row of the chain is (½, ½). C = ½ I, λ_C = ½. γ = ½, softmax with σ = 1.
+    """
+    P = np.zeros((2, 2, 2))
+    P[:, 0, 0] = P[:, 1, 1] = 1.0
+    mdp = gq.FiniteMDP(P, [[1.0, 0.0], [1.0, 0.0]], discount=0.5)
+    return gq.Problem(mdp, [np.eye(2), np.eye(2)], target=gq.Softmax(1.0))
