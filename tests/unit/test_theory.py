@@ -208,8 +208,11 @@ def test_honest_answers_on_the_paper_problem(garnet_problem: gq.Problem) -> None
     assert 1e-29 < pair.eta_theta < 1e-27
     assert not pair.moves_float64
     assert "does not change a float64" in str(pair)
+    assert "stable for the exact mean dynamics; not a guarantee" in str(pair)
     plan = gq.theory.schedule(garnet_problem, 0.01, 100.0, "printed")
     assert 1e28 < plan.samples < 1e32
+    assert "does not change a float64" in str(plan)
+    assert plan.practical.eta_theta > 1
     tight = gq.theory.step_sizes(garnet_problem, 3000, 100.0)
     assert tight.eta_theta > 1e15 * pair.eta_theta
 

@@ -22,6 +22,7 @@ from gqlab.problem import Problem
 from gqlab.theory import bound as bounds
 from gqlab.theory.conditions import coefficients, needed
 from gqlab.theory.constants import Constants, corrected, printed
+from gqlab.theory.practical import Practical, mean_dynamics_step_sizes
 
 #: η_ω is sought between these: smaller ones are out of the reach of float64 arithmetic in the formulas.
 SMALLEST_STEP = 1e-60
@@ -47,8 +48,13 @@ class StepSizes:
     version: str
     bound: float
     moves_float64: bool
+    practical: Practical | None
 
     def __str__(self) -> str:
+        return f"{self.line()}\n{_beside(self.practical)}"
+
+    def line(self) -> str:
+        """The pair and what is behind it, in one line."""
         note = "" if self.moves_float64 else "; such a step does not change a float64 parameter of size R"
         return (
             f"η_θ = {self.eta_theta:.4g}, η_ω = {self.eta_omega:.4g} for M = {self.batch_size:.6g} and "
@@ -69,18 +75,27 @@ class Schedule:
     version: str
     bound: float
     moves_float64: bool
+    practical: Practical | None
 
     @property
     def samples(self) -> int:
         return self.n_epochs * self.batch_size
 
     def __str__(self) -> str:
+        return f"{self.line()}\n{_beside(self.practical)}"
+
+    def line(self) -> str:
+        """The schedule in one line."""
         note = "" if self.moves_float64 else "; such a step does not change a float64 parameter of size R"
         return (
             f"ε = {self.epsilon:g}: {float(self.samples):.3g} samples, T = {float(self.n_epochs):.3g}, "
             f"M = {float(self.batch_size):.3g}, η_θ = {self.eta_theta:.3g}, η_ω = {self.eta_omega:.3g} "
             f"({self.version} bound {self.bound:.4g}){note}"
         )
+
+
+def _beside(practical: Practical | None) -> str:
+    return "practical: no stationary point found" if practical is None else f"practical: {practical}"
 
 
 def constants_of(problem: Problem, radius: float, version: str) -> Constants:
@@ -124,8 +139,9 @@ def step_sizes(problem: Problem, batch_size: int, radius: float, version: str = 
     eta_omega = math.exp(_golden(limit, math.log(low), math.log(high)))
     eta_omega = min(max(eta_omega, low), high)
     return StepSizes(
-        eta_theta, eta_omega, M, c.R, version, _limit_bound(c, eta_theta, eta_omega, M), _moves(c, eta_theta)
-    )
+        eta_theta, eta_omega, M, c.R, version, _limit_bound(c, eta_theta, eta_omega, M), _moves(c, eta_theta),
+        mean_dynamics_step_sizes(problem),
+    )  # fmt: skip
 
 
 def schedule(
@@ -155,12 +171,14 @@ def schedule(
     if cost(log_M) >= _INFEASIBLE:
         raise ValueError(f"epsilon is {epsilon:g}: no batch of up to {MOST_SAMPLES:g} samples brings the bound there")
     T_real = math.exp(cost(log_M) - log_M)
+    practical = mean_dynamics_step_sizes(problem, theta0)
     plans = []
     for T in {max(1, math.floor(T_real)), math.ceil(T_real)}:
         M = _least_batch(c, T, epsilon, J0, tracking0, log_M)
         if M is not None:
             total, eta_theta, eta_omega = _best_bound(c, float(M), T, J0, tracking0)
-            plans.append(Schedule(epsilon, T, M, eta_theta, eta_omega, c.R, version, total, _moves(c, eta_theta)))
+            moves = _moves(c, eta_theta)
+            plans.append(Schedule(epsilon, T, M, eta_theta, eta_omega, c.R, version, total, moves, practical))
     return min(plans, key=lambda plan: plan.samples)
 
 

@@ -81,7 +81,7 @@ def theory(
         return
     print(report)
     for version, plan in plans.items():
-        print(f"  schedule, {version}: {plan}")
+        print(f"  schedule, {version}: {plan.line()}")
 
 
 def rates(*, out: Path = Path("results/rates"), quick: bool = False, seed: int = 0) -> None:

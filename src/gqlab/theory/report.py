@@ -155,7 +155,7 @@ def _lines(report: Report) -> Iterator[str]:
     yield ""
     yield "Choosing"
     for pair in report.admissible.values():
-        yield f"  largest admissible pair: {pair}"
+        yield f"  largest admissible pair: {pair.line()}"
     if report.practical is not None:
         yield f"  practical: {report.practical}"
 
