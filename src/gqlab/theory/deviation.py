@@ -26,7 +26,9 @@ from gqlab.theory.ergodicity import Ergodicity, behaviour_chain
 
 #: The rest of the sum over k is bounded instead of added up once it is this small a part of v.
 NEGLIGIBLE = 1e-9
-MOST_LAGS = 20_000
+
+#: … or once the sum has cost this many multiplications: then the bound on the rest is looser, but as true.
+MOST_WORK = 5e9
 
 
 @dataclass(frozen=True)
@@ -76,11 +78,11 @@ def _single(
     F = (psi[..., None] * xi[:, :, None, :] - X_bar)[joint > 0]
     F_bar = X_hat - X_bar
     scale = 2 * _largest(F) * _largest(F_bar)
+    pairs = np.einsum("san,saq->snq", (joint * psi) @ follow, xi, optimize=True).reshape(len(chain), -1)
     Y = F_bar  # P^{k−1} F̄
     total = 0.0
-    for k in range(1, MOST_LAGS):
-        inner = np.einsum("sat,sat,saq,tq->s", joint, psi, xi, follow @ Y, optimize=True)
-        c = inner - chain @ (Y @ X_bar)
+    for k in range(1, _lags(chain, F_bar)):
+        c = pairs @ Y.ravel() - chain @ (Y @ X_bar)  # E[⟨X, Y(s⁺)⟩|s] − ⟨E[X], E[Y(s⁺)|s]⟩
         total += max(float(c.max()), 0.0)
         rest = scale * pair.tail(k)
         if rest <= NEGLIGIBLE * (first + 2 * total) or scale == 0:
@@ -111,9 +113,9 @@ def _columns(
     scale = 2 * largest * np.sqrt((F_bar**2).sum(axis=-1)).max(axis=0)
     Y = F_bar
     total = np.zeros(len(used))
-    for k in range(1, MOST_LAGS):
+    for k in range(1, _lags(chain, F_bar)):
         at_t = Y[here, np.arange(len(used))]  # Y_t(t), (n_t, d)
-        later = np.einsum("su,uti->sti", chain, Y, optimize=True)
+        later = (chain @ Y.reshape(len(chain), -1)).reshape(Y.shape)
         c = np.einsum("sti,ti->st", X_hat, at_t) - np.einsum("sti,ti->st", later, X_bar)
         total += np.maximum(c.max(axis=0), 0.0)
         rest = scale * pair.tail(k)
@@ -121,6 +123,10 @@ def _columns(
             break
         Y = later
     return np.asarray(first + 2 * (total + rest))
+
+
+def _lags(chain: FloatArray, F_bar: FloatArray) -> int:
+    return 2 + int(min(20_000, MOST_WORK / (len(chain) * F_bar.size)))
 
 
 def _largest(rows: FloatArray) -> float:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from gqlab.checks import FloatArray
+from gqlab.operators import Softmax
 from gqlab.problem import Problem
 from gqlab.theory.constants import possible_transitions
 
@@ -69,6 +70,12 @@ class Samples:
         return (omega @ self.phi.T - self.delta(theta))[..., None] * self.phi
 
 
+def _policy_gradient(problem: Problem, pi: FloatArray) -> FloatArray:
+    """∇π_a(s), (n, S, A, d), of a softmax policy."""
+    mean = np.einsum("nsa,sai->nsi", pi, problem.features)
+    return problem.target.parameter * pi[..., None] * (problem.features - mean[:, :, None])
+
+
 def sampled(problem: Problem, radius: float, n_points: int = 600, seed: int = 0) -> dict[str, float]:
     """The largest value of each constant's quantity over random points, by the constant's name."""
     x = Samples(problem)
@@ -90,9 +97,16 @@ def sampled(problem: Problem, radius: float, n_points: int = 600, seed: int = 0)
     def norm(vectors: FloatArray) -> float:
         return float(np.linalg.norm(vectors, axis=-1).max())
 
+    smoothness: dict[str, float] = {}
+    if isinstance(problem.target, Softmax):  # k₁ and k₂ of the policy itself: ∇π_a = σπ_a(φ_a − φ̄)
+        pi, pi2 = problem.policy(theta), problem.policy(theta2)
+        change = np.abs(pi - pi2).reshape(n, -1).max(axis=1)
+        apart = step > 1e-9 * radius
+        slopes = _policy_gradient(problem, pi) - _policy_gradient(problem, pi2)
+        smoothness = {"k1": float((change[apart] / step[apart]).max(initial=0.0)), "k2": ratio(slopes, step)}
     phi_hat, phi_hat2 = x.values(theta)[1], x.values(theta2)[1]
     reached = np.unique(x.s_next[x.gamma > 0])
-    return {
+    return smoothness | {
         "phi_hat": norm(phi_hat[:, reached]) if len(reached) else 0.0,
         "L_phi_hat": ratio(phi_hat[:, reached] - phi_hat2[:, reached], step) if len(reached) else 0.0,
         "delta_max": float(np.abs(x.delta(theta)).max()),
