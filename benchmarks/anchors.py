@@ -29,19 +29,8 @@ def time_c(table: Table, folder: Path) -> None:
     out = np.zeros((N_RUNS, 4))
     with tempfile.TemporaryDirectory() as build:
         library = Path(build) / "vr.so"
-        command = [
-            "gcc",
-            "-O3",
-            "-march=native",
-            "-ffast-math",
-            "-shared",
-            "-fPIC",
-            folder / "vr.c",
-            "-o",
-            library,
-            "-lm",
-        ]
-        subprocess.run(command, check=True)
+        flags = ["-O3", "-march=native", "-ffast-math", "-shared", "-fPIC"]
+        subprocess.run(["gcc", *flags, str(folder / "vr.c"), "-o", str(library), "-lm"], check=True)
         loaded = ctypes.CDLL(str(library))
         for name, what in (
             ("vr_scalar", "C, scalar, one thread"),

@@ -41,7 +41,7 @@ def steps(table: Table, scale: float) -> None:
     for algorithm, single in ((VR, VR_STEP), (PLAIN, GQ_STEP)):
         for count in (1, threads):
             figure = per_step(problem, algorithm, 4 * n, 40, threads=count)
-            name = f"{type(algorithm).__name__}, {count} threads"
+            name = f"{type(algorithm).__name__}, threads = {count}"
             table.row(name, 1e9 / figure, "steps/s", f"{1e9 / figure * table.figures[single] / 1e9:.2f} x one thread")
     table.row("VR-Greedy-GQ step, float32, one thread", per_step(problem, VR, n, 40, dtype="float32"), "ns")
 
