@@ -30,7 +30,7 @@ class FiniteMDP:
     Parameters
     ----------
     transition : (S, A, S) array
-        P(s'|s,a); each row sums to 1.
+        ``P(s'|s,a)``; each row sums to 1.
     reward : (S, A, S) or (S, A) array
     discount : float or (S, A, S) array
         γ in [0, 1).
