@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 ANCHORS ?=
 PEERS ?=
 
-.PHONY: help setup test reproduce bench format clean
+.PHONY: help setup test reproduce bench docs format clean
 
 help: ## Show this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort
@@ -30,9 +30,17 @@ reproduce: setup ## Run the experiments; tables on screen, figures under results
 bench: setup ## Measure speed; ANCHORS=PATH and PEERS="NAME=PATH ..." are timed beside ours
 	$(BIN)/python -m benchmarks $(if $(ANCHORS),--anchors $(ANCHORS)) $(foreach peer,$(PEERS),--peer $(peer))
 
+docs: $(VENV)/.docs ## Build the documentation as a site in site/
+	$(BIN)/sphinx-build -W --keep-going -q -b html docs site
+	@echo "The documentation is in site/index.html"
+
+$(VENV)/.docs: $(VENV)/.ready
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[docs]'
+	@touch $@
+
 format: setup ## Format the code
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
 clean: ## Remove what was built
-	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) site build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

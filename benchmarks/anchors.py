@@ -6,6 +6,7 @@ import ctypes
 import subprocess
 import sys
 import tempfile
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -28,19 +29,8 @@ def time_c(table: Table, folder: Path) -> None:
     out = np.zeros((N_RUNS, 4))
     with tempfile.TemporaryDirectory() as build:
         library = Path(build) / "vr.so"
-        command = [
-            "gcc",
-            "-O3",
-            "-march=native",
-            "-ffast-math",
-            "-shared",
-            "-fPIC",
-            folder / "vr.c",
-            "-o",
-            library,
-            "-lm",
-        ]
-        subprocess.run(command, check=True)
+        flags = ["-O3", "-march=native", "-ffast-math", "-shared", "-fPIC"]
+        subprocess.run(["gcc", *flags, str(folder / "vr.c"), "-o", str(library), "-lm"], check=True)
         loaded = ctypes.CDLL(str(library))
         for name, what in (
             ("vr_scalar", "C, scalar, one thread"),
@@ -50,11 +40,8 @@ def time_c(table: Table, folder: Path) -> None:
             pointers = [array.ctypes.data_as(ctypes.c_void_p) for array in (*arrays, out)]
             numbers = [ctypes.c_double(x) for x in (0.95, 0.02, 0.01, 100.0)]
 
-            def call(function: ctypes._CFuncPtr = function, numbers: list[ctypes.c_double] = numbers,
-                     pointers: list[ctypes.c_void_p] = pointers) -> None:  # fmt: skip
-                function(*pointers[:4], N_RUNS, M, EPOCHS, *numbers, pointers[4])
-
-            table.row(what, best_of(call, 5) / (N_RUNS * M * EPOCHS) * 1e9, "ns")
+            arguments = (*pointers[:4], N_RUNS, M, EPOCHS, *numbers, pointers[4])
+            table.row(what, best_of(partial(function, *arguments), 5) / (N_RUNS * M * EPOCHS) * 1e9, "ns")
     table.note(f"{'':<6}ours: VR {table.ratio(VR_STEP, 'C, scalar, one thread')}, "
                f"Greedy-GQ {table.ratio(GQ_STEP, 'C, scalar, one thread')} (VR)")  # fmt: skip
 

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 
@@ -41,7 +42,7 @@ def steps(table: Table, scale: float) -> None:
     for algorithm, single in ((VR, VR_STEP), (PLAIN, GQ_STEP)):
         for count in (1, threads):
             figure = per_step(problem, algorithm, 4 * n, 40, threads=count)
-            name = f"{type(algorithm).__name__}, {count} threads"
+            name = f"{type(algorithm).__name__}, threads = {count}"
             table.row(name, 1e9 / figure, "steps/s", f"{1e9 / figure * table.figures[single] / 1e9:.2f} x one thread")
     table.row("VR-Greedy-GQ step, float32, one thread", per_step(problem, VR, n, 40, dtype="float32"), "ns")
 
@@ -147,14 +148,16 @@ def growth(table: Table, scale: float) -> None:
 
 def memory(table: Table) -> None:
     """Peak memory of a process, whatever the number of samples."""
+    if not Path("/proc/self/status").is_file():
+        return
     table.section("Peak memory of a process with 40 runs and 11 records")
     for n in (30_000, 300_000, 3_000_000):
         code = f"""
-import resource
 import gqlab as gq
 from benchmarks.problems import VR, paper_garnet
 gq.run(paper_garnet(), VR, n_samples={n}, n_runs=40, record_every={n // 10})
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+with open("/proc/self/status") as status:  # getrusage would count the parent's memory too
+    print(next(int(line.split()[1]) / 1024 for line in status if line.startswith("VmHWM")))
 """
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
         table.row(f"n_samples = {n:,}", float(done.stdout), "MiB")

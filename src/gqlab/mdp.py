@@ -30,7 +30,7 @@ class FiniteMDP:
     Parameters
     ----------
     transition : (S, A, S) array
-        P(s'|s,a); each row sums to 1.
+        ``P(s'|s,a)``; each row sums to 1.
     reward : (S, A, S) or (S, A) array
     discount : float or (S, A, S) array
         γ in [0, 1).
@@ -98,7 +98,7 @@ class FiniteMDP:
 
     @property
     def start(self) -> FloatArray:
-        """The distribution of the first state, (S,): ``initial``, else uniform."""
+        """The distribution of the first state, (S,), which is ``initial`` or else uniform."""
         return np.full(self.n_states, 1 / self.n_states) if self.initial is None else self.initial
 
     def chain(self, policy: FloatArray) -> FloatArray:

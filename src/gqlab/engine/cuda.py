@@ -6,11 +6,13 @@ A launch takes every run through some whole epochs, so that Ctrl-C is heard betw
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numba import config, cuda
+from numba.core.errors import NumbaPerformanceWarning
 
 from gqlab.engine import cuda_kernels
 from gqlab.engine.cuda_kernels import Shape
@@ -75,9 +77,11 @@ def _advance_group(
     while (done < plan.n_updates).any():
         done = np.minimum(done + stride, plan.n_updates)
         todo = plan_there._replace(until=cuda.to_device(done))
-        kernel[math.ceil(n / cuda_kernels.BLOCK), cuda_kernels.BLOCK](
-            *tables, todo, runs_there, records_there, n, stop, *scratch
-        )  # fmt: skip
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", NumbaPerformanceWarning)  # few runs leave most of the GPU idle: so be it
+            kernel[math.ceil(n / cuda_kernels.BLOCK), cuda_kernels.BLOCK](
+                *tables, todo, runs_there, records_there, n, stop, *scratch
+            )  # fmt: skip
         cuda.synchronize()
         runs_there.updates.copy_to_host(runs.updates)
         progress()

@@ -13,15 +13,16 @@ from numba import carray, types
 from numba.core import cgutils
 from numba.extending import intrinsic, overload
 
-#: Problems with at most this many numbers d·A are compiled for their sizes.
-MOST_UNROLLED = 64
+#: Problems with at most so many features, and numbers d·A, are compiled for their sizes: beyond, unrolled code is
+#: slower than loops, because the numbers no longer fit the registers.
+MOST_FEATURES, MOST_NUMBERS = 8, 64
 
 Size = int | tuple[int, ...]
 
 
 def sizes(d: int, A: int) -> tuple[Size, Size]:
     """``d`` and ``A`` as compiled code should get them."""
-    return ((0,) * d, (0,) * A) if d * A <= MOST_UNROLLED else (d, A)
+    return ((0,) * d, (0,) * A) if d <= MOST_FEATURES and d * A <= MOST_NUMBERS else (d, A)
 
 
 def length(size: Size) -> int:

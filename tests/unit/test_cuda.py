@@ -1,0 +1,94 @@
+"""The CUDA path under Numba's simulator, against the compiled CPU: every operator, algorithm and kind of memory.
+
+The simulator runs the kernels' source as Python, one thread at a time, so the cases are small. What it cannot show
+(that the source compiles for a GPU, and how fast it is) the benchmarks show on a machine that has one.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import gqlab as gq
+from conftest import VECTORS, assert_close, operator_of, problem_of
+from gqlab.engine import execute
+
+SIMULATED = """
+import sys, warnings
+warnings.filterwarnings("ignore", "overflow")  # random words are products modulo 2**64
+sys.path.insert(0, "tests")
+from unit.test_cuda import cases
+import numpy as np
+from gqlab.engine import cuda, cuda_kernels
+memory = sys.argv[1]
+if memory != "shared":
+    cuda_kernels.MOST_SHARED_SLOTS = cuda_kernels.MOST_SHARED_TABLES = 0
+if memory == "global":
+    cuda_kernels.MOST_LOCAL = 0
+if memory == "split":
+    cuda.free_memory = lambda: 3000
+for result in cases("cuda"):
+    print(*result.theta.ravel(), *result.omega.ravel(), *result.output.ravel(), *result.next_output, *result.state)
+"""
+
+
+def cases(device: str) -> list[gq.RunResult]:
+    """The same runs on any device."""
+    results = []
+    for vector in (VECTORS[6], *VECTORS[2:6]):
+        problem = problem_of(vector)
+        theta0 = np.full(problem.dim, 0.2 / np.sqrt(problem.dim))
+        for algorithm in (
+            gq.GreedyGQ(0.2, 0.1, 0.3),
+            gq.VRGreedyGQ(0.2, 0.1, 1, 50.0),
+            gq.VRGreedyGQ(0.2, 0.1, 7, 0.3),
+        ):
+            results.append(gq.run(problem, algorithm, 15, 2, 5, theta0, record_every=4, device=device))
+    problems = [problem_of(VECTORS[3]), problem_of(VECTORS[4])]
+    grid = gq.grid(
+        problems, [gq.GreedyGQ(0.2), *gq.sweep(gq.VRGreedyGQ, batch_size=[3, 8])], 10, 2, [0, 1], device=device
+    )
+    half = gq.run(problems[0], gq.VRGreedyGQ(batch_size=4), 8, 3, device=device)
+    return [*results, *grid.results, gq.run(problems[0], gq.VRGreedyGQ(batch_size=4), 16, resume=half, device=device)]
+
+
+@pytest.mark.parametrize("memory", ["shared", "local", "global", "split"])
+def test_simulated_gpu_and_cpu_agree(memory):
+    env = {**os.environ, "NUMBA_ENABLE_CUDASIM": "1", "NUMBA_DISABLE_JIT": "1"}
+    command = [sys.executable, "-W", "error", "-c", SIMULATED, memory]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, env=env)
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    expected = cases("cpu")
+    assert len(lines) == len(expected) == 15 + 12 + 1
+    for line, result in zip(lines, expected, strict=True):
+        columns = (result.theta, result.omega, result.output, result.next_output, result.state)
+        assert_close(np.array(line.split(), dtype=float), np.concatenate([np.ravel(c) for c in columns]), 1e-12)
+
+
+def test_all_operators_are_in_the_cases():
+    used = {operator_of(v["target"]).code for v in (VECTORS[6], *VECTORS[2:6])}
+    assert used == {0, 1, 2, 3, 4}
+
+
+def test_without_a_gpu_there_is_one_clear_line(garnet_problem, monkeypatch):
+    from numba import cuda
+
+    monkeypatch.setattr(cuda, "is_available", lambda: False)
+    with pytest.raises(ValueError, match=r"^device 'cuda': no CUDA GPU, or no driver for it, was found$"):
+        gq.run(garnet_problem, gq.GreedyGQ(), 10, 1, device="cuda")
+
+
+def test_a_numpy_that_numba_cuda_does_not_know_is_named(monkeypatch):
+    from numba import cuda
+
+    monkeypatch.setattr(cuda, "is_available", lambda: True)
+    monkeypatch.delattr(np, "row_stack", raising=False)
+    with pytest.raises(
+        ValueError, match=r"numba-cuda does not work with NumPy .*, which has no row_stack; pip install"
+    ):
+        execute.load_cuda()
