@@ -11,6 +11,7 @@ Greedy-GQ, its variance-reduced form VR-Greedy-GQ (ICLR 2021), and the exact qua
 (8, 11, 4)
 """
 
+from gqlab import theory
 from gqlab.algorithms import Algorithm, GreedyGQ, VRGreedyGQ
 from gqlab.engine.run import run
 from gqlab.engine.steps import Trajectory, batch_indices, greedy_gq_steps, pseudo_gradient, svrg_epoch, trajectory
@@ -48,5 +49,6 @@ __all__ = [
     "run",
     "svrg_epoch",
     "sweep",
+    "theory",
     "trajectory",
 ]

@@ -19,6 +19,7 @@ This is the NumPy face, batched over leading axes of ``q`` (..., S, A). The comp
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -28,6 +29,29 @@ from scipy.special import logsumexp, softmax
 
 from gqlab import checks
 from gqlab.checks import FloatArray
+
+
+@dataclass(frozen=True)
+class Smoothness:
+    """How smooth an operator is on the ball of radius R, for ‖φ‖ ≤ 1 and actions whose features lie within D.
+
+    Attributes
+    ----------
+    k1, k2 : float or None
+        θ ↦ π_θ(a|s) is k₁-Lipschitz with a k₂-Lipschitz gradient (the paper's Assumption 2); None where unknown.
+    phi_hat : float
+        sup ‖φ̂_s(θ)‖.
+    L_phi_hat : float
+        The Lipschitz constant of θ ↦ φ̂_s(θ).
+    formulas : tuple of str
+        How ``phi_hat`` and ``L_phi_hat`` come about.
+    """
+
+    k1: float | None
+    k2: float | None
+    phi_hat: float
+    L_phi_hat: float
+    formulas: tuple[str, str]
 
 
 class Operator(ABC):
@@ -51,6 +75,13 @@ class Operator(ABC):
     @abstractmethod
     def weights(self, q: FloatArray) -> FloatArray:
         """w = ∂V̄/∂q, the same shape as ``q``."""
+
+    def smoothness(self, n_actions: int, radius: float, diameter: float = 2.0) -> Smoothness | None:
+        """Its smoothness constants on the ball of this radius; None: the operator is not smooth.
+
+        ``diameter`` is max ‖φ(s,a) − φ(s,b)‖ over the states and the pairs of their actions.
+        """
+        return None
 
     def check(self, n_states: int, n_actions: int) -> None:  # noqa: B027 - most operators fit every problem
         """Raise ``ValueError`` if the operator does not fit a problem of this size."""
@@ -84,6 +115,29 @@ class Softmax(Operator):
         p = self.policy(q)
         return p * (1 + self.sigma * (q - (p * q).sum(axis=-1, keepdims=True)))
 
+    def smoothness(self, n_actions: int, radius: float, diameter: float = 2.0) -> Smoothness:
+        """k₁ = σ/2, k₂ = σ²; sup‖φ̂‖ and L_φ̂ do not grow with the radius (derived in docs/theory.md).
+
+        Examples
+        --------
+        >>> import gqlab as gq
+        >>> smooth = gq.Softmax(1.0).smoothness(n_actions=2, radius=100.0)
+        >>> round(smooth.phi_hat, 4), smooth.L_phi_hat
+        (1.1997, 2.0)
+        """
+        k1, k2 = self.sigma / 2, self.sigma**2
+        if n_actions == 1:
+            return Smoothness(k1, k2, 1.0, 0.0, ("1 (one action)", "0 (one action)"))
+        overshoot, deviation = _boltzmann_extremes(n_actions, self.sigma * radius * diameter)
+        curvature = 2.0 if n_actions == 2 else 8 / (4 - deviation) if deviation <= 2 else 2 * deviation
+        formulas = (
+            "1 + 2 max_P (1−P)(P·X(P) − 1)⁺,  X(P) = min(σRD, log(P(|A|−1)/(1−P)))",
+            "σ(D²/4)·2"
+            if n_actions == 2
+            else "σ(D²/4)·h(m),  m = max_P 2P(1−P)X(P),  h(m) = 8/(4−m) for m ≤ 2, else 2m",
+        )
+        return Smoothness(k1, k2, 1 + 2 * overshoot, self.sigma * diameter**2 / 4 * curvature, formulas)
+
 
 @dataclass(frozen=True)
 class Mellowmax(Operator):
@@ -107,6 +161,10 @@ class Mellowmax(Operator):
 
     def weights(self, q: FloatArray) -> FloatArray:
         return np.asarray(softmax(self.kappa * q, axis=-1))
+
+    def smoothness(self, n_actions: int, radius: float, diameter: float = 2.0) -> Smoothness:
+        """φ̂ is a mean of features, and its derivative κ times their covariance."""
+        return Smoothness(None, None, 1.0, self.kappa * diameter**2 / 4, ("1", "κD²/4"))
 
     def policy(self, q: FloatArray) -> FloatArray:
         # κ V̄ is the integral over [0, κ] of the softmax value, which rises with the inverse temperature:
@@ -186,8 +244,33 @@ class FixedPolicy(Operator):
 
     weights = policy
 
+    def smoothness(self, n_actions: int, radius: float, diameter: float = 2.0) -> Smoothness:
+        """φ̂ does not depend on θ."""
+        return Smoothness(0.0, 0.0, 1.0, 0.0, ("1", "0"))
+
     def check(self, n_states: int, n_actions: int) -> None:
         if self.table.shape != (n_states, n_actions):
             raise ValueError(
                 f"target: the policy's table has shape {self.table.shape}, expected ({n_states}, {n_actions})"
             )
+
+
+def _boltzmann_extremes(n_actions: int, widest: float) -> tuple[float, float]:
+    """max_P (1−P)(P·X(P) − 1)⁺ and max_P 2P(1−P)X(P), with X(P) = min(widest, log(P/(1−P)) + log(n_actions − 1)).
+
+    They bound E(−1−y)⁺ and E|y| for y_a = σ(q_a − V̄) under p = softmax(σq): see docs/theory.md. Each function of
+    P has one peak, found on a grid that is refined around its best point; the last width is added to stay above it.
+    """
+
+    def spread(P: FloatArray) -> FloatArray:
+        return np.minimum(widest, np.log(P / (1 - P)) + np.log(n_actions - 1))
+
+    def peak(function: Callable[[FloatArray], FloatArray]) -> float:
+        low, high = 1e-12, 1 - 1e-12
+        for _ in range(12):
+            P = np.linspace(low, high, 1001)
+            k = int(function(P).argmax())
+            low, high = P[max(k - 1, 0)], P[min(k + 1, 1000)]
+        return max(0.0, float(function(P).max()) * (1 + 1e-12))
+
+    return peak(lambda P: (1 - P) * (P * spread(P) - 1)), peak(lambda P: 2 * P * (1 - P) * spread(P))

@@ -1,0 +1,32 @@
+"""The theory, executable: every assumption, constant, condition and bound of the paper, for a problem of one's own.
+
+>>> import gqlab as gq
+>>> mdp = gq.garnet(seed=0)
+>>> problem = gq.Problem(mdp, gq.random_features(mdp, dim=4))
+>>> report = gq.theory.analyse(problem, gq.VRGreedyGQ(radius=100.0), n_epochs=33)
+>>> report.corrected.conditions_hold, report.corrected.guarantee
+(False, 'no')
+>>> f"{gq.theory.step_sizes(problem, batch_size=3000, radius=100.0, version='printed').eta_theta:.0e}"
+'2e-28'
+
+The derivations, the list of the paper's inconsistencies and the proof of the corrected bound are in docs/theory.md.
+"""
+
+from gqlab.theory.analyse import analyse
+from gqlab.theory.choose import Schedule, StepSizes, schedule, step_sizes
+from gqlab.theory.practical import Practical, mean_dynamics_step_sizes
+from gqlab.theory.repairs import REPAIRS, Repair
+from gqlab.theory.report import Report
+
+__all__ = [
+    "REPAIRS",
+    "Practical",
+    "Repair",
+    "Report",
+    "Schedule",
+    "StepSizes",
+    "analyse",
+    "mean_dynamics_step_sizes",
+    "schedule",
+    "step_sizes",
+]

@@ -1,0 +1,175 @@
+"""``analyse``: what the theorem says about one problem and one algorithm."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from gqlab import checks
+from gqlab.algorithms import Algorithm, VRGreedyGQ
+from gqlab.problem import Problem
+from gqlab.results import RunResult
+from gqlab.theory import assumptions, constants
+from gqlab.theory.assumptions import Assumption
+from gqlab.theory.bound import bound
+from gqlab.theory.choose import StepSizes, largest_eta_theta, start_terms, step_sizes
+from gqlab.theory.conditions import conditions, recursion
+from gqlab.theory.constants import C_HAT, Constants
+from gqlab.theory.practical import mean_dynamics_step_sizes
+from gqlab.theory.report import Measured, Quantity, Report, Version, guarantee
+from gqlab.theory.sampled import sampled
+
+
+def analyse(
+    problem: Problem,
+    algorithm: Algorithm,
+    n_epochs: int = 100,
+    theta0: ArrayLike | None = None,
+    omega0: ArrayLike | None = None,
+    result: RunResult | None = None,
+) -> Report:
+    """Every assumption, constant, condition and bound of the paper's theorem, for this problem.
+
+    Parameters
+    ----------
+    problem : Problem
+    algorithm : VRGreedyGQ
+        Its step sizes, batch size and radius; the constants need a finite radius.
+    n_epochs : int
+        T.
+    theta0, omega0 : (d,) array, optional
+        Where the run begins; default zeros.
+    result : RunResult, optional
+        A run of this algorithm on this problem: its measured E‖∇J(θ_ξ)‖² is put beside the bound.
+
+    Returns
+    -------
+    Report
+        ``print`` it, or take ``report.corrected.bound.total``, ``report.to_json()``, …
+
+    Examples
+    --------
+    >>> import numpy as np, gqlab as gq
+    >>> mdp = gq.FiniteMDP([[[0.75, 0.25]], [[0.25, 0.75]]], [[0.03], [0.0]], discount=0.1)
+    >>> problem = gq.Problem(mdp, np.eye(2)[:, None, :], target=gq.FixedPolicy([[1.0], [1.0]]))
+    >>> algorithm = gq.VRGreedyGQ(eta_theta=3e-5, eta_omega=1.5e-3, batch_size=10_000, radius=1.0)
+    >>> report = gq.theory.analyse(problem, algorithm, n_epochs=10_000, theta0=[0.5, 0.5])
+    >>> report.corrected.conditions_hold, report.corrected.says_something, report.corrected.bound.dominating
+    (True, True, 'tracking: reference')
+    """
+    if not isinstance(algorithm, VRGreedyGQ):
+        raise ValueError(f"algorithm is {algorithm!r}: the theorem is about gqlab.VRGreedyGQ")
+    n_epochs = checks.integer("n_epochs", n_epochs, least=1)
+    _check_result(problem, algorithm, n_epochs, theta0, result)
+    measured = None if result is None else _measured(problem, result)
+    stated = assumptions.stated(problem, algorithm.radius)
+    common: dict[str, Any] = {
+        "problem": repr(problem), "algorithm": repr(algorithm), "n_epochs": n_epochs,
+        "batch_size": algorithm.batch_size, "eta_theta": algorithm.eta_theta, "eta_omega": algorithm.eta_omega,
+        "radius": algorithm.radius, "measured": measured,
+    }  # fmt: skip
+    practical = mean_dynamics_step_sizes(problem, theta0) if _smooth(problem) else None
+    try:
+        both = {
+            "as_printed": constants.printed(problem, algorithm.radius),
+            "corrected": constants.corrected(problem, algorithm.radius),
+        }
+    except ValueError as error:
+        return Report(
+            **common, assumptions=stated, as_printed=None, corrected=None, admissible={}, practical=practical,
+            messages=(f"no constants, conditions or bound: {error}",),
+        )  # fmt: skip
+    updates = float(n_epochs) * algorithm.batch_size
+    unsaid = assumptions.unsaid(problem, both["corrected"], algorithm.eta_theta, updates, theta0, result)
+    known = stated + unsaid
+    start = start_terms(problem, theta0, omega0, algorithm.radius)
+    seen = sampled(problem, algorithm.radius)
+    versions = {name: _version(name, c, algorithm, n_epochs, start, known, seen) for name, c in both.items()}
+    return Report(
+        **common, assumptions=known, as_printed=versions["as_printed"], corrected=versions["corrected"],
+        admissible=_admissible(problem, algorithm), practical=practical,
+        messages=tuple(_messages(algorithm, versions, both)),
+    )  # fmt: skip
+
+
+def _version(
+    name: str, c: Constants, algorithm: VRGreedyGQ, n_epochs: int, start: tuple[float, float],
+    known: tuple[Assumption, ...], seen: dict[str, float],
+) -> Version:  # fmt: skip
+    steps = (c, algorithm.eta_theta, algorithm.eta_omega, float(algorithm.batch_size))
+    tests, c_t = conditions(*steps), recursion(*steps)
+    hold = c_t.holds and all(test.holds for test in tests if test.needed)
+    word, reasons = guarantee(name, known, hold, valid_proof=name == "corrected")
+    return Version(
+        name=name,
+        constants=_quantities(c, algorithm.eta_theta, seen),
+        conditions=tests,
+        recursion=c_t,
+        bound=bound(*steps, float(n_epochs), *start),
+        guarantee=word,
+        reasons=reasons,
+    )
+
+
+def _admissible(problem: Problem, algorithm: VRGreedyGQ) -> dict[str, StepSizes]:
+    return {
+        name: step_sizes(problem, algorithm.batch_size, algorithm.radius, version)
+        for name, version in (("as_printed", "printed"), ("corrected", "corrected"))
+    }
+
+
+def _quantities(c: Constants, eta_theta: float, seen: dict[str, float]) -> dict[str, Quantity]:
+    values = {**vars(c), **c.parts, "D": c.D(eta_theta), "c_hat": C_HAT}
+    formulas = {**c.formulas, "c_hat": "1/8"}
+    return {
+        name: Quantity(name, float(values[name]), formula, seen.get(name))
+        for name, formula in formulas.items()
+        if name in values
+    }
+
+
+def _messages(algorithm: VRGreedyGQ, versions: dict[str, Version], both: dict[str, Constants]) -> list[str]:
+    out = []
+    for name, version in versions.items():
+        words = "satisfy" if version.conditions_hold else "do not satisfy"
+        failed = [test.label for test in version.conditions if test.needed and not test.holds]
+        failed += [] if version.recursion.holds else ["c_0 ≤ 1/8"]
+        which = {"as_printed": "the paper's conditions as printed", "corrected": "the corrected conditions"}[name]
+        most = largest_eta_theta(both[name], algorithm.batch_size)
+        times = f"; η_θ is {algorithm.eta_theta / most:.3g} times the largest admissible {most:.3g}" if failed else ""
+        out.append(
+            f"the step sizes η_θ = {algorithm.eta_theta:g}, η_ω = {algorithm.eta_omega:g} {words} {which}"
+            + (f" ({', '.join(failed)} fail{times})" if failed else "")
+        )
+    return out
+
+
+def _smooth(problem: Problem) -> bool:
+    return problem.target.smoothness(problem.mdp.n_actions, 1.0) is not None
+
+
+def _check_result(
+    problem: Problem, algorithm: VRGreedyGQ, n_epochs: int, theta0: ArrayLike | None, result: RunResult | None
+) -> None:
+    if result is None:
+        return
+    if result.metadata["problem"] != problem.fingerprint:
+        raise ValueError("result: that run is of another problem")
+    if result.algorithm != algorithm:
+        raise ValueError(f"result: that run is of {result.algorithm!r}, not of {algorithm!r}")
+    done = int(result.updates[-1]) // algorithm.batch_size
+    if done != n_epochs:
+        raise ValueError(f"result: that run has {done} epochs, but n_epochs is {n_epochs}")
+    if not np.allclose(result.theta[:, 0], 0.0 if theta0 is None else theta0, rtol=1e-12, atol=0):
+        raise ValueError("result: that run began elsewhere than at theta0")
+
+
+def _measured(problem: Problem, result: RunResult) -> Measured:
+    """The mean of ‖∇J‖² over the records before the last stands for the mean over all iterates of a run."""
+    squares = (problem.exact.gradient(result.theta[:, :-1]) ** 2).sum(axis=-1).mean(axis=1)
+    n = len(squares)
+    error = float(np.std(squares, ddof=1) / math.sqrt(n)) if n > 1 else math.inf
+    return Measured(float(squares.mean()), error, n)
