@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -22,6 +23,9 @@ N_RUNS, M, EPOCHS = 40, 3000, 33
 def time_c(table: Table, folder: Path) -> None:
     """The scalar C kernel and the one that advances several runs together, on the same problem."""
     table.section("Hand-written C on the same problem (gcc -O3 -march=native -ffast-math)")
+    if shutil.which("gcc") is None:
+        table.note("gcc was not found")
+        return
     problem = paper_garnet()
     mdp = problem.mdp
     columns = [np.cumsum(mdp.transition, axis=-1), mdp.reward, problem.features, np.zeros(4)]

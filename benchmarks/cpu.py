@@ -39,11 +39,13 @@ def steps(table: Table, scale: float) -> None:
     table.row(VR_STEP, per_step(problem, VR, n, 40), "ns")
     table.row(GQ_STEP, per_step(problem, PLAIN, n, 40), "ns")
     threads = default_threads()
-    for algorithm, single in ((VR, VR_STEP), (PLAIN, GQ_STEP)):
-        for count in (1, threads):
+    for algorithm in (VR, PLAIN):
+        single = 0.0
+        for count in sorted({1, 2, threads}):
             figure = per_step(problem, algorithm, 4 * n, 40, threads=count)
+            single = single or figure
             name = f"{type(algorithm).__name__}, threads = {count}"
-            table.row(name, 1e9 / figure, "steps/s", f"{1e9 / figure * table.figures[single] / 1e9:.2f} x one thread")
+            table.row(name, 1e9 / figure, "steps/s", f"{single / figure:.2f} x one thread")
     table.row("VR-Greedy-GQ step, float32, one thread", per_step(problem, VR, n, 40, dtype="float32"), "ns")
 
 
@@ -105,9 +107,30 @@ print(time.perf_counter() - begin)
 
     first_call()
     table.row("first gq.run in a new process, compiled code on disk", min(first_call() for _ in range(3)), "s")
+    table.row("from Ctrl-C to KeyboardInterrupt in a run of hours", interrupt_latency(), "s")
     begin = time.perf_counter()
     subprocess.run([sys.executable, "-c", "import gqlab"], check=True)
     table.row("a process that does nothing but import gqlab", time.perf_counter() - begin, "s")
+
+
+def interrupt_latency() -> float:
+    """Seconds from the signal to the exception, in a process that runs with all cores."""
+    code = """
+import os, signal, threading, time
+import gqlab as gq
+from benchmarks.problems import VR, paper_garnet
+sent = []
+def send():
+    sent.append(time.perf_counter())
+    os.kill(os.getpid(), signal.SIGINT)
+threading.Timer(1.0, send).start()
+try:
+    gq.run(paper_garnet(), VR, n_samples=10**12, n_runs=40, record_every=10**11)
+except KeyboardInterrupt:
+    print(time.perf_counter() - sent[0])
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return float(done.stdout)
 
 
 def growth(table: Table, scale: float) -> None:

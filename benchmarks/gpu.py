@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 import gqlab as gq
 from benchmarks.problems import PLAIN, VR, paper_garnet
 from benchmarks.table import Table, best_of
@@ -34,6 +36,57 @@ def rates(table: Table, scale: float) -> None:
             rate = N_RUNS * 3000 * (many - few) / (seconds[many] - seconds[few])
             whole = N_RUNS * 3000 * many / seconds[many]
             table.row(f"{name}{dtype}", rate, "run-steps/s", f"whole call of {many} epochs: {whole:.3e}")
+    agreement(table)
+
+
+def agreement(table: Table) -> None:
+    """The GPU against the CPU: the first 1,000 updates number by number, and long runs in their statistics."""
+    table.section("GPU against CPU")
+    for target in (
+        gq.Softmax(1.0),
+        gq.Mellowmax(5.0),
+        gq.Greedy(),
+        gq.EpsilonGreedy(0.1),
+        gq.FixedPolicy(np.full((6, 3), 1 / 3)),
+    ):
+        mdp = terminal_garnet()
+        problem = gq.Problem(mdp, gq.random_features(mdp, dim=4, kind="gaussian"), target=target)
+        worst = 0.0
+        for radius in (0.3, 50.0):
+            for algorithm in (
+                gq.GreedyGQ(0.02, 0.01, radius),
+                *gq.sweep(gq.VRGreedyGQ, batch_size=[1, 7, 100], radius=radius),
+            ):
+                settings = {"n_samples": 1000, "n_runs": 20, "theta0": np.full(4, 0.1), "record_every": 50}
+                here, there = (gq.run(problem, algorithm, device=device, **settings) for device in ("cpu", "cuda"))  # type: ignore[arg-type]
+                worst = max(
+                    worst, float(np.abs(here.theta - there.theta).max()), float(np.abs(here.omega - there.omega).max())
+                )
+        table.row(f"largest difference in 1,000 updates, {type(target).__name__}", worst, "", "float64")
+    problem = paper_garnet()
+    for algorithm in (VR, PLAIN):
+        means = []
+        for device, dtype, seed in (("cpu", "float64", 0), ("cuda", "float64", 1), ("cuda", "float32", 2)):
+            result = gq.run(problem, algorithm, 300_000, 400, seed, device=device, dtype=dtype)
+            late = result.updates > 0.9 * result.updates[-1]
+            norm = (problem.exact.gradient(result.theta[:, late]) ** 2).sum(axis=-1).mean(axis=-1)
+            means.append((norm.mean(), norm.std(ddof=1) / np.sqrt(len(norm))))
+            z = (means[-1][0] - means[0][0]) / np.hypot(means[-1][1], means[0][1])
+            name = f"{type(algorithm).__name__}, mean ‖∇J‖² at the end, {device} {dtype}"
+            table.row(
+                name,
+                norm.mean(),
+                "",
+                f"± {means[-1][1]:.1e}, {z:+.1f} standard errors from the CPU's"
+                if len(means) > 1
+                else f"± {means[-1][1]:.1e}",
+            )
+
+
+def terminal_garnet() -> gq.FiniteMDP:
+    """A small problem with a terminal state."""
+    mdp = gq.garnet(6, 3, 3, seed=5)
+    return gq.FiniteMDP(mdp.transition, mdp.reward, 0.95, np.arange(6) == 5, [0.5, 0.5, 0, 0, 0, 0])
 
 
 def call(problem: gq.Problem, algorithm: gq.Algorithm, epochs: int, dtype: str) -> gq.RunResult:

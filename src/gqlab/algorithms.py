@@ -128,6 +128,12 @@ class VRGreedyGQ(Algorithm):
 ALGORITHMS: dict[str, type[Algorithm]] = {kind.__name__: kind for kind in (GreedyGQ, VRGreedyGQ)}
 
 
+def check_algorithm(name: str, value: object) -> None:
+    """``value`` is one of the algorithms that the engine knows."""
+    if type(value) not in ALGORITHMS.values():
+        raise ValueError(f"{name} is {value!r}, expected one such as gqlab.VRGreedyGQ()")
+
+
 def from_dict(values: dict[str, Any]) -> Algorithm:
     """The algorithm that :meth:`Algorithm.to_dict` wrote."""
     fields = dict(values)

@@ -13,6 +13,9 @@ from scipy.sparse.csgraph import breadth_first_order, connected_components
 
 from gqlab.checks import FloatArray
 
+#: Stands in for the probability of a move that is too unlikely to be a number.
+TINY = 1e-300
+
 
 def recurrent_classes(support: NDArray[np.bool_]) -> list[NDArray[np.intp]]:
     """The closed communicating classes of a chain whose possible moves are ``support[s, t]``."""
@@ -41,12 +44,13 @@ def stationary_distribution(kernel: FloatArray) -> FloatArray:
     K = np.array(kernel, dtype=np.float64)
     n = K.shape[-1]
     for k in range(n - 1, 0, -1):  # leave state k out: its visits are passed on to the states below
-        K[..., :k, k] /= K[..., k, :k].sum(axis=-1)[..., None]
+        K[..., :k, k] /= np.maximum(K[..., k, :k].sum(axis=-1), TINY)[..., None]
         K[..., :k, :k] += K[..., :k, k, None] * K[..., None, k, :k]
     mu = np.zeros(K.shape[:-1])
     mu[..., 0] = 1.0
     for k in range(1, n):
         mu[..., k] = (mu[..., :k] * K[..., :k, k]).sum(axis=-1)
+        mu /= mu.max(axis=-1, keepdims=True)  # no overflow, however unlikely the first states
     return mu / mu.sum(axis=-1, keepdims=True)
 
 
@@ -55,15 +59,19 @@ def long_run_distribution(kernel: FloatArray, start: FloatArray) -> FloatArray:
     support = kernel.reshape(-1, *kernel.shape[-2:])[0] > 0
     classes = recurrent_classes(support)
     transient = np.setdiff1d(np.arange(kernel.shape[-1]), np.concatenate(classes))
-    # Expected visits to the transient states, then where the chain is absorbed.
-    visits = np.zeros((*kernel.shape[:-2], len(transient)))
-    if len(transient) and start[transient].any():
-        stay = np.eye(len(transient)) - kernel[..., transient[:, None], transient]
-        enter = np.broadcast_to(start[transient], visits.shape)
-        visits = np.linalg.solve(np.swapaxes(stay, -1, -2), enter[..., None])[..., 0]
+    # Where the chain is absorbed: leave out the transient states one by one, as above without a subtraction.
+    K = np.array(kernel, dtype=np.float64)
+    mass = np.array(np.broadcast_to(start, K.shape[:-1]))
+    for k in transient:
+        leave = K[..., k, :].copy()
+        leave[..., k] = 0.0
+        leave /= np.maximum(leave.sum(axis=-1, keepdims=True), TINY)
+        mass += mass[..., k, None] * leave
+        mass[..., k] = 0.0
+        K += K[..., :, k, None] * leave[..., None, :]
+        K[..., :, k] = 0.0
     out = np.zeros(kernel.shape[:-1])
     for members in classes:
-        absorbed = start[members].sum() + np.einsum("...s,...st->...", visits, kernel[..., transient[:, None], members])
         mu = stationary_distribution(kernel[..., members[:, None], members])
-        out[..., members] = absorbed[..., None] * mu
+        out[..., members] = mass[..., members].sum(axis=-1, keepdims=True) * mu
     return out

@@ -34,11 +34,35 @@ def array(name: str, value: ArrayLike, shape: tuple[int | None, ...]) -> FloatAr
     return out
 
 
+def plain_array(name: str, value: ArrayLike) -> NDArray[Any]:
+    """``value`` as an array of whatever it holds; its rows must have the same length."""
+    try:
+        return np.array(value)
+    except ValueError as error:
+        raise ValueError(f"{name} is not an array: {error}") from None
+
+
+def instance(name: str, value: Any, kind: type, example: str) -> None:
+    """``value`` is a ``kind``."""
+    if not isinstance(value, kind):
+        raise ValueError(f"{name} is {value!r}, expected {example}")
+
+
 def finite(name: str, value: FloatArray) -> None:
     """No NaN and no infinity."""
     bad = np.argwhere(~np.isfinite(value))
     if len(bad):
         raise ValueError(f"{name}{place(bad[0])} is {value[tuple(bad[0])]}, expected a finite number")
+
+
+def vectors(name: str, value: ArrayLike, d: int) -> FloatArray:
+    """A float64 array whose last axis has length ``d``, with any leading axes; not checked for NaN."""
+    out = plain_array(name, value)
+    if out.dtype.kind not in "biuf":
+        raise ValueError(f"{name} is not an array of numbers, but of {out.dtype}")
+    if out.ndim == 0 or out.shape[-1] != d:
+        raise ValueError(f"{name} has shape {out.shape}, expected (..., {d})")
+    return out.astype(np.float64)
 
 
 def probabilities(name: str, value: FloatArray, skip: NDArray[np.bool_] | None = None) -> None:
@@ -86,7 +110,7 @@ def integer(name: str, value: Any, *, least: int, below: int | None = None) -> i
         out = operator.index(value)
     except TypeError:
         raise ValueError(f"{name} is {value!r}, expected a whole number") from None
-    if isinstance(value, bool | np.bool_):
+    if isinstance(value, bool | np.bool_):  # Python counts True as 1
         raise ValueError(f"{name} is {value!r}, expected a whole number")
     if out < least or (below is not None and out >= below):
         limit = f"at least {least}" + ("" if below is None else f" and below {below}")

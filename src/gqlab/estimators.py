@@ -13,8 +13,6 @@ from typing import Any, NamedTuple
 
 from gqlab.rules import G, H, project, rule, td_terms, value_and_gradient
 
-PLAIN, SVRG = range(2)
-
 #: ``Reference.slot`` of a next state that the batch has not visited.
 EMPTY = 0xFFFFFFFF
 

@@ -36,7 +36,7 @@ class Exact:
         mdp, phi = problem.mdp, problem.features
         self._problem = problem
         self._rows = phi.reshape(-1, phi.shape[-1])  # (S·A, d)
-        mu = mdp.stationary(problem.behavior)
+        mu = mdp.stationary(problem.behavior, "behavior")
         D = (mu[:, None] * problem.behavior)[..., None] * phi  # D(s,a) φ(s,a), (S, A, d)
         #: μ, the stationary distribution of the behaviour policy's chain, (S,).
         self.stationary: FloatArray = checks.frozen(mu)
@@ -61,15 +61,44 @@ class Exact:
         return self._batched(self._mspbe, theta)
 
     def omega_star(self, theta: ArrayLike) -> FloatArray:
-        """ω*(θ) = C⁻¹E[δφ], (..., d)."""
+        """ω*(θ) = C⁻¹E[δφ], (..., d).
+
+        Examples
+        --------
+        One state, one action, φ = 1, r = 2, γ = 0.5: δ(θ) = 2 + 0.5θ − θ, and C = 1.
+
+        >>> import gqlab as gq
+        >>> problem = gq.Problem(gq.FiniteMDP([[[1.0]]], [[2.0]], discount=0.5), [[[1.0]]])
+        >>> problem.exact.omega_star([[0.0], [4.0]])
+        array([[2.],
+               [0.]])
+        """
         return self._batched(self._omega_star, theta)
 
     def gradient(self, theta: ArrayLike) -> FloatArray:
-        """∇J(θ), (..., d)."""
+        """∇J(θ), (..., d).
+
+        Examples
+        --------
+        As above J = ½(2 − 0.5θ)², whose slope is −0.5(2 − 0.5θ).
+
+        >>> import gqlab as gq
+        >>> problem = gq.Problem(gq.FiniteMDP([[[1.0]]], [[2.0]], discount=0.5), [[[1.0]]])
+        >>> problem.exact.gradient([0.0])
+        array([-1.])
+        """
         return self._batched(self._gradient, theta)
 
     def average_reward(self, theta: ArrayLike) -> FloatArray:
-        """The long-run average reward of π_θ, (...), started from ``initial``, else from μ."""
+        """The long-run average reward of π_θ, (...), started from ``initial``, else from μ.
+
+        Examples
+        --------
+        >>> import gqlab as gq
+        >>> problem = gq.Problem(gq.FiniteMDP([[[1.0]]], [[2.0]], discount=0.5), [[[1.0]]])
+        >>> problem.exact.average_reward([0.0])
+        array(2.)
+        """
         start = self.stationary if self._problem.mdp.initial is None else self._problem.mdp.initial
         paid = (self._problem.mdp.transition * self._problem.mdp.reward).sum(axis=-1)  # (S, A)
 
@@ -89,7 +118,15 @@ class Exact:
         return self._batched(average, theta, square=True)
 
     def value(self, theta: ArrayLike) -> FloatArray:
-        """The discounted value of π_θ in every state, (..., S); 0 in terminal states."""
+        """The discounted value of π_θ in every state, (..., S); 0 in terminal states.
+
+        Examples
+        --------
+        >>> import gqlab as gq
+        >>> problem = gq.Problem(gq.FiniteMDP([[[1.0]]], [[2.0]], discount=0.5), [[[1.0]]])
+        >>> problem.exact.value([0.0])  # 2 / (1 − 0.5)
+        array([4.])
+        """
         return self._batched(lambda th: _policy_value(self._problem, self._problem.policy(th)), theta, square=True)
 
     @cached_property
@@ -136,9 +173,7 @@ class Exact:
     ) -> FloatArray:
         """``function`` over the rows of ``theta``, a batch at a time, so that memory stays bounded."""
         d = self._rows.shape[1]
-        th = np.asarray(theta, dtype=np.float64)
-        if th.ndim == 0 or th.shape[-1] != d:
-            raise ValueError(f"theta has shape {th.shape}, expected (..., {d})")
+        th = checks.vectors("theta", theta, d)
         S, A = self._problem.features.shape[:2]
         size = max(1, BATCH_NUMBERS // (S * (S if square else A)))
         rows = th.reshape(-1, d)

@@ -19,6 +19,7 @@ def random_features(mdp: FiniteMDP, dim: int = 4, kind: str = "uniform", seed: i
     >>> phi.shape
     (5, 3, 4)
     """
+    checks.instance("mdp", mdp, FiniteMDP, "a FiniteMDP")
     d = checks.integer("dim", dim, least=1)
     rng = np.random.default_rng([checks.integer("seed", seed, least=0), 1])
     shape = (mdp.n_states, mdp.n_actions, d)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gqlab import checks
-from gqlab.algorithms import Algorithm
+from gqlab.algorithms import Algorithm, check_algorithm
 from gqlab.engine.execute import Cell, execute
 from gqlab.problem import Problem
 from gqlab.results import RunResult
@@ -121,18 +121,17 @@ def grid(
     """
     problem_list = [problems] if isinstance(problems, Problem) else list(problems)
     algorithm_list = [algorithms] if isinstance(algorithms, Algorithm) else list(algorithms)
-    seed_list = list(np.atleast_1d(np.asarray(seeds, dtype=object)))
+    seed_list = list(seeds) if isinstance(seeds, Iterable) else [seeds]
     for name, values in (("problems", problem_list), ("algorithms", algorithm_list), ("seeds", seed_list)):
         if not values:
             raise ValueError(f"{name} is empty")
     _check_sizes(problem_list)
     for k, algorithm in enumerate(algorithm_list):
-        if not isinstance(algorithm, Algorithm):
-            raise ValueError(f"algorithms[{k}] is {algorithm!r}, expected one such as gqlab.VRGreedyGQ()")
+        check_algorithm(f"algorithms[{k}]", algorithm)
     n_runs = checks.integer("n_runs", n_runs, least=1)
     cells = [
-        Cell(p, algorithm, checks.integer("seeds", seed, least=0, below=2**64), n_runs, theta0, omega0)
-        for p, algorithm, seed in itertools.product(range(len(problem_list)), algorithm_list, seed_list)
+        Cell(p, algorithm, checks.integer(f"seeds[{k}]", seed, least=0, below=2**64), n_runs, theta0, omega0)
+        for p, algorithm, (k, seed) in itertools.product(range(len(problem_list)), algorithm_list, enumerate(seed_list))
     ]
     results = execute(
         problem_list, cells, n_samples, record_every, device=device, dtype=dtype, threads=threads, progress=progress
@@ -142,8 +141,7 @@ def grid(
 
 def _check_sizes(problems: list[Problem]) -> None:
     for k, problem in enumerate(problems):
-        if not isinstance(problem, Problem):
-            raise ValueError(f"problems[{k}] is {problem!r}, expected a Problem")
+        checks.instance(f"problems[{k}]", problem, Problem, "a Problem")
         for name, size, wanted in (
             ("actions", problem.mdp.n_actions, problems[0].mdp.n_actions),
             ("features", problem.dim, problems[0].dim),

@@ -111,20 +111,18 @@ class FiniteMDP:
             K += ends[..., None] * self.initial
         return K
 
-    def stationary(self, policy: ArrayLike) -> FloatArray:
+    def stationary(self, policy: ArrayLike, name: str = "policy") -> FloatArray:
         """μ (S,): the stationary distribution of the chain under ``policy`` (S, A); 0 on terminal states.
 
         A chain with several recurrent classes has no single μ: ``ValueError``, with the states of two of them.
         """
-        pi = checks.array("policy", policy, (self.n_states, self.n_actions))
-        checks.probabilities("policy", pi)
+        pi = checks.array(name, policy, (self.n_states, self.n_actions))
+        checks.probabilities(name, pi, skip=self.terminal)
         K = self.chain(pi)
         classes = chains.recurrent_classes(K > 0)
         if len(classes) > 1:
-            some = " and ".join(_some(self.state_ids[members]) for members in classes[:2])
-            raise ValueError(
-                f"the behaviour policy's chain has {len(classes)} recurrent classes, expected 1: states {some}"
-            )
+            some = " and ".join(_some(members) for members in classes[:2])
+            raise ValueError(f"{name}: its chain has {len(classes)} recurrent classes, expected 1: states {some}")
         mu = np.zeros(self.n_states)
         mu[classes[0]] = chains.stationary_distribution(K[np.ix_(classes[0], classes[0])])
         return mu
@@ -144,7 +142,10 @@ class FiniteMDP:
         """
         import gymnasium
 
-        env = gymnasium.make(env_id, **kwargs)
+        try:
+            env = gymnasium.make(env_id, **kwargs)
+        except gymnasium.error.Error as error:
+            raise ValueError(f"env_id is {env_id!r}: {error}") from None
         try:
             table = getattr(env.unwrapped, "P", None)
             initial = getattr(env.unwrapped, "initial_state_distrib", None)
@@ -155,7 +156,7 @@ class FiniteMDP:
                 f"{env_id} has no table P with an initial distribution: only toy-text environments have one"
             )
         P, r, ended = _read_table(table)
-        keep, terminal = _reachable(P.max(axis=1) > ended.max(axis=1), ended.max(axis=1) > 0, np.asarray(initial) > 0)
+        keep, terminal = _reachable((P - ended).max(axis=1) > 0, ended.max(axis=1) > 0, np.asarray(initial) > 0)
         inside = np.ix_(keep, np.arange(P.shape[1]), keep)
         gamma = discount if np.ndim(discount) == 0 else checks.array("discount", discount, P.shape)[inside]
         mdp = cls(P[inside], r[inside], gamma, terminal[keep], np.asarray(initial)[keep])
@@ -164,7 +165,7 @@ class FiniteMDP:
 
 
 def _terminal(terminal: ArrayLike | None, S: int) -> NDArray[np.bool_]:
-    out = np.zeros(S, dtype=bool) if terminal is None else np.array(terminal)
+    out = np.zeros(S, dtype=bool) if terminal is None else checks.plain_array("terminal", terminal)
     if out.shape != (S,):
         raise ValueError(f"terminal has shape {out.shape}, expected ({S},)")
     if out.dtype != bool:
@@ -175,14 +176,14 @@ def _terminal(terminal: ArrayLike | None, S: int) -> NDArray[np.bool_]:
 
 
 def _reward(reward: ArrayLike, S: int, A: int) -> FloatArray:
-    if np.ndim(reward) == 2:
+    if checks.plain_array("reward", reward).ndim == 2:
         r = checks.array("reward", reward, (S, A))
         return np.repeat(r[:, :, None], S, axis=2)
     return checks.array("reward", reward, (S, A, S))
 
 
 def _discount(discount: ArrayLike, S: int, A: int, terminal: NDArray[np.bool_]) -> FloatArray:
-    if np.ndim(discount) == 0:
+    if checks.plain_array("discount", discount).ndim == 0:
         gamma = np.full((S, A, S), checks.number("discount", discount, least=0, below=1))
     else:
         gamma = checks.array("discount", discount, (S, A, S))

@@ -102,7 +102,7 @@ class Softmax(Operator):
     sigma: float = 1.0
 
     def __post_init__(self) -> None:
-        checks.number("sigma", self.sigma, least=0)
+        object.__setattr__(self, "sigma", checks.number("sigma", self.sigma, least=0))
 
     @property
     def parameter(self) -> float:
@@ -144,13 +144,20 @@ class Mellowmax(Operator):
     """V̄ = log(mean exp(κq))/κ, a smooth non-expansion (Asadi and Littman, 2017).
 
     The policy, needed to act and never to update, is the softmax whose inverse temperature makes Σπq equal V̄.
+
+    Examples
+    --------
+    >>> import numpy as np, gqlab as gq
+    >>> operator, q = gq.Mellowmax(2.0), np.array([[0.0, 1.0]])
+    >>> bool(np.isclose((operator.policy(q) * q).sum(), operator.value(q)[0]))
+    True
     """
 
     code: ClassVar[int] = 1
     kappa: float = 5.0
 
     def __post_init__(self) -> None:
-        checks.number("kappa", self.kappa, above=0)
+        object.__setattr__(self, "kappa", checks.number("kappa", self.kappa, above=0))
 
     @property
     def parameter(self) -> float:
@@ -187,7 +194,14 @@ class Mellowmax(Operator):
 
 @dataclass(frozen=True)
 class Greedy(Operator):
-    """V̄ = max q; ties go to the first maximiser."""
+    """V̄ = max q; ties go to the first maximiser.
+
+    Examples
+    --------
+    >>> import numpy as np, gqlab as gq
+    >>> gq.Greedy().policy(np.array([[1.0, 3.0, 3.0]]))
+    array([[0., 1., 0.]])
+    """
 
     code: ClassVar[int] = 2
 
@@ -203,13 +217,20 @@ class Greedy(Operator):
 
 @dataclass(frozen=True)
 class EpsilonGreedy(Operator):
-    """Greedy with probability 1 − ε, else uniform."""
+    """Greedy with probability 1 − ε, else uniform.
+
+    Examples
+    --------
+    >>> import numpy as np, gqlab as gq
+    >>> gq.EpsilonGreedy(0.5).policy(np.array([[1.0, 3.0]]))
+    array([[0.25, 0.75]])
+    """
 
     code: ClassVar[int] = 3
     epsilon: float = 0.1
 
     def __post_init__(self) -> None:
-        checks.number("epsilon", self.epsilon, least=0, most=1)
+        object.__setattr__(self, "epsilon", checks.number("epsilon", self.epsilon, least=0, most=1))
 
     @property
     def parameter(self) -> float:
@@ -223,7 +244,14 @@ class EpsilonGreedy(Operator):
 
 
 class FixedPolicy(Operator):
-    """A given target policy π(a|s), (S, A): control becomes off-policy evaluation (TDC in action values)."""
+    """A given target policy π(a|s), (S, A): control becomes off-policy evaluation (TDC in action values).
+
+    Examples
+    --------
+    >>> import numpy as np, gqlab as gq
+    >>> gq.FixedPolicy([[0.25, 0.75]]).value(np.array([[0.0, 4.0]]))
+    array([3.])
+    """
 
     code: ClassVar[int] = 4
 
@@ -274,3 +302,7 @@ def _boltzmann_extremes(n_actions: int, widest: float) -> tuple[float, float]:
         return max(0.0, float(function(P).max()) * (1 + 1e-12))
 
     return peak(lambda P: (1 - P) * (P * spread(P) - 1)), peak(lambda P: 2 * P * (1 - P) * spread(P))
+
+
+#: The operators that the compiled rules know.
+OPERATORS: tuple[type[Operator], ...] = (Softmax, Mellowmax, Greedy, EpsilonGreedy, FixedPolicy)

@@ -12,7 +12,7 @@ from gqlab import checks
 from gqlab.checks import FloatArray
 from gqlab.exact import Exact
 from gqlab.mdp import FiniteMDP
-from gqlab.operators import FixedPolicy, Operator, Softmax
+from gqlab.operators import OPERATORS, FixedPolicy, Operator, Softmax
 
 
 class Problem:
@@ -46,6 +46,7 @@ class Problem:
         behavior: ArrayLike | None = None,
         target: Operator | None = None,
     ) -> None:
+        checks.instance("mdp", mdp, FiniteMDP, "a FiniteMDP")
         S, A = mdp.n_states, mdp.n_actions
         self.mdp = mdp
         self.features: FloatArray = checks.frozen(checks.array("features", features, (S, A, None)))
@@ -53,11 +54,13 @@ class Problem:
             self.behavior: FloatArray = checks.frozen(np.full((S, A), 1 / A))
         else:
             pi_b = checks.array("behavior", behavior, (S, A))
-            checks.probabilities("behavior", pi_b)
+            checks.probabilities("behavior", pi_b, skip=mdp.terminal)
+            pi_b[mdp.terminal] = 1 / A  # never read
             self.behavior = checks.frozen(pi_b / pi_b.sum(axis=-1, keepdims=True))
         self.target = Softmax(1.0) if target is None else target
-        if not isinstance(self.target, Operator):
-            raise ValueError(f"target is {target!r}, expected an operator such as gqlab.Softmax(1.0)")
+        if type(self.target) not in OPERATORS:  # one of another kind has no compiled form
+            names = ", ".join(kind.__name__ for kind in OPERATORS)
+            raise ValueError(f"target is {target!r}, expected an operator of gqlab: {names}")
         self.target.check(S, A)
         #: The exact quantities: μ, C, J, ∇J, ω*, rewards and values.
         self.exact = Exact(self)
@@ -69,7 +72,7 @@ class Problem:
 
     def policy(self, theta: ArrayLike) -> FloatArray:
         """π_θ(a|s), (..., S, A), for ``theta`` (..., d)."""
-        q = np.einsum("...i,sai->...sa", np.asarray(theta, dtype=np.float64), self.features)
+        q = np.einsum("...i,sai->...sa", checks.vectors("theta", theta, self.dim), self.features)
         return np.array(self.target.policy(q))
 
     @cached_property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
+import secrets
 import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass, fields
@@ -101,21 +101,43 @@ class RunResult:
             metadata = json.loads(str(content["metadata"]))
             if metadata.pop("format", None) != FORMAT:
                 raise ValueError("another format")
-        except (ValueError, KeyError, AttributeError, zipfile.BadZipFile, EOFError) as error:
+            result = cls(**{**content, "metadata": metadata})
+            result._check()
+        except (ValueError, KeyError, AttributeError, TypeError, zipfile.BadZipFile, EOFError) as error:
             raise ValueError(f"{os.fspath(path)} is not a result that gqlab saved ({error})") from None
-        return cls(**{**content, "metadata": metadata})
+        return result
+
+    def _check(self) -> None:
+        """Every array has the shape and the type that :func:`gqlab.run` gives it: compiled code will trust them."""
+        n_runs, n_records, d = self.theta.shape
+        number = np.dtype(self.metadata["dtype"])
+        count, state = np.dtype(np.int64), np.dtype(np.uint32)
+        wanted = {
+            **dict.fromkeys(("theta", "omega"), ((n_runs, n_records, d), number)),
+            **dict.fromkeys(("samples", "updates", "gradient_evaluations"), ((n_records,), count)),
+            "output": ((n_runs, d), number),
+            **dict.fromkeys(("output_update", "diverged_at", "next_output"), ((n_runs,), count)),
+            "state": ((n_runs,), state),
+        }
+        for name, (shape, dtype) in wanted.items():
+            array = getattr(self, name)
+            if (array.shape, array.dtype) != (shape, dtype):
+                raise ValueError(f"{name} is {array.dtype}{array.shape}, expected {dtype}{shape}")
+        last, every = int(self.updates[-1]), self.metadata["record_every"]
+        epoch = max(1, self.algorithm.epoch)
+        if last % epoch or not np.array_equal(self.updates, np.append(np.arange(0, last, every), last)):
+            raise ValueError("updates are not those of a run")
+        for name in ("problem", "seed", "n_samples", "versions"):
+            self.metadata[name]
 
 
 def write_whole(path: Path, write: Callable[[BinaryIO], object]) -> None:
     """``write`` into a temporary file beside ``path``, then put it in place in one step."""
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}.part")
     try:
-        with os.fdopen(handle, "wb") as file:
+        with open(temporary, "xb") as file:
             write(file)
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(temporary, 0o666 & ~umask)
         os.replace(temporary, path)
     except BaseException:
-        os.unlink(temporary)
+        temporary.unlink(missing_ok=True)
         raise

@@ -7,8 +7,10 @@ The simulator runs the kernels' source as Python, one thread at a time, so the c
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -31,6 +33,7 @@ if memory == "global":
     cuda_kernels.MOST_LOCAL = 0
 if memory == "split":
     cuda.free_memory = lambda: 3000
+    cuda.LAUNCH_NUMBERS = 1  # a launch for each epoch
 for result in cases("cuda"):
     print(*result.theta.ravel(), *result.omega.ravel(), *result.output.ravel(), *result.next_output, *result.state)
 """
@@ -68,6 +71,16 @@ def test_simulated_gpu_and_cpu_agree(memory):
     for line, result in zip(lines, expected, strict=True):
         columns = (result.theta, result.omega, result.output, result.next_output, result.state)
         assert_close(np.array(line.split(), dtype=float), np.concatenate([np.ravel(c) for c in columns]), 1e-12)
+
+
+def test_shared_memory_stays_within_what_every_gpu_has():
+    assert cuda_limit("MOST_SHARED_SLOTS") + cuda_limit("MOST_SHARED_TABLES") <= 48 << 10
+
+
+def cuda_limit(name: str) -> int:
+    source = (Path(gq.__file__).parent / "engine" / "cuda_kernels.py").read_text()
+    [value] = re.findall(rf"^{name} = (\d+) << 10$", source, flags=re.M)
+    return int(value) << 10
 
 
 def test_all_operators_are_in_the_cases():

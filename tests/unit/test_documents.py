@@ -30,8 +30,9 @@ def test_contributing_lists_every_module():
         assert path.name in text or path.name == "__init__.py", path.name
 
 
-def test_the_readme_quick_start_runs_when_pasted(tmp_path):
-    code = "\n".join(blocks("README.md"))
+@pytest.mark.parametrize("name", ["README.md", "docs/tour.md"])
+def test_the_code_of_the_document_runs_when_pasted(tmp_path, name):
+    code = "\n".join(blocks(name))
     assert "import gqlab as gq" in code
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=300

@@ -55,7 +55,7 @@ def test_a_cell_can_be_resumed(garnet_problem):
     [
         ({"problems": []}, "problems is empty"),
         ({"seeds": []}, "seeds is empty"),
-        ({"seeds": [0, -1]}, "seeds is -1, expected at least 0"),
+        ({"seeds": [0, -1]}, r"seeds\[1\] is -1, expected at least 0"),
         ({"algorithms": [gq.GreedyGQ(), "vr"]}, r"algorithms\[1\] is 'vr', expected one such as"),
         (
             {"problems": [problem_of(VECTORS[0]), problem_of(VECTORS[1])]},

@@ -9,7 +9,9 @@ from scipy.special import softmax
 
 import gqlab as gq
 from conftest import VECTORS, assert_close, problem_of
-from gqlab import chains
+from gqlab import chains, rules
+from gqlab import mdp as mdp_module
+from gqlab.operators import OPERATORS
 
 TOY_TEXT = [
     ("FrozenLake-v1", {}, 16, 5),
@@ -195,3 +197,57 @@ def test_what_is_given_is_copied_and_closed():
     with pytest.raises(ValueError, match="read-only"):
         mdp.transition[0, 0, 0] = 1.0
     assert_close(mdp.transition, P, 1e-15)
+
+
+def test_average_reward_without_an_initial_distribution_starts_from_mu():
+    """Two absorbing states under the greedy policy, which the behaviour policy visits unequally."""
+    P = np.zeros((2, 2, 2))
+    P[0, 0, 0] = P[1, 0, 1] = 1  # action 0 stays
+    P[0, 1], P[1, 1] = [0.5, 0.5], [1.0, 0.0]  # action 1 may move
+    phi = np.array([[[1.0], [0.0]], [[1.0], [0.0]]])
+    problem = gq.Problem(gq.FiniteMDP(P, [[1.0, 1.0], [5.0, 5.0]], 0.9), phi, target=gq.Greedy())
+    mu = problem.exact.stationary
+    assert abs(mu[0] - 2 / 3) < 1e-12  # out of 0 with 1/4, out of 1 with 1/2
+    assert_close(problem.exact.average_reward([1.0]), mu @ [1.0, 5.0], 1e-12)
+
+
+def test_average_reward_of_almost_deterministic_policies():
+    """A softmax so sharp that it leaves a transient state once in 10^26 steps, and one whose moves underflow."""
+    P = np.zeros((3, 2, 3))
+    P[0, 0, 0] = P[0, 1, 1] = 1
+    P[1, :, 2] = P[2, :, 1] = 1
+    phi = np.array([[[1.0, 0], [-1.0, 0]], [[0, 1], [0, -1]], [[0, 1], [0, 1]]])
+    restart = gq.FiniteMDP(P, [[0.0, 0], [1, 1], [3, 3]], 0.9, initial=[1, 0, 0])
+    back = restart.transition.copy()
+    back[2, 1] = [1.0, 0, 0]  # the behaviour's chain needs one class: action 1 leads back
+    problem = gq.Problem(gq.FiniteMDP(back, restart.reward, 0.9, initial=[1, 0, 0]), phi)
+    value = problem.exact.average_reward([[30.0, 0.0], [300.0, 0.0], [-30.0, 400.0]])
+    assert np.isfinite(value).all()
+    wide = gq.garnet(12, 3, 2, seed=3)
+    sharp = gq.Problem(wide, gq.random_features(wide, dim=4, kind="gaussian"))
+    theta = np.random.default_rng(0).normal(size=(50, 4))
+    theta *= 1000 / np.linalg.norm(theta, axis=-1, keepdims=True)
+    reward = sharp.exact.average_reward(theta)
+    assert ((reward >= 0) & (reward <= 1)).all()
+
+
+def test_a_table_in_which_a_state_ends_the_episode_by_one_action_only_is_refused():
+    table = {0: {0: [(0.2, 1, 0.0, False), (0.8, 0, 0.0, False)], 1: [(0.5, 1, 0.0, True), (0.5, 0, 0.0, False)]},
+             1: {0: [(1.0, 0, 0.0, False)], 1: [(1.0, 0, 0.0, False)]}}  # fmt: skip
+    P, _, ended = mdp_module._read_table(table)
+    with pytest.raises(ValueError, match="arriving in state 1 ends the episode at some times only"):
+        mdp_module._reachable((P - ended).max(axis=1) > 0, ended.max(axis=1) > 0, np.array([True, False]))
+
+
+def test_operator_codes_are_those_of_the_rules():
+    codes = {rules.SOFTMAX: gq.Softmax, rules.MELLOWMAX: gq.Mellowmax, rules.GREEDY: gq.Greedy,
+             rules.EPSILON_GREEDY: gq.EpsilonGreedy, rules.FIXED_POLICY: gq.FixedPolicy}  # fmt: skip
+    assert {kind.code: kind for kind in OPERATORS} == codes
+
+
+def test_behaviour_rows_of_terminal_states_are_not_read():
+    mdp = problem_of(VECTORS[6]).mdp
+    behavior = np.array(VECTORS[6]["behavior"])
+    behavior[mdp.terminal] = 0.0
+    problem = gq.Problem(mdp, VECTORS[6]["features"], behavior)
+    assert_close(problem.exact.stationary, VECTORS[6]["stationary"], 1e-12)

@@ -84,3 +84,67 @@ def test_fingerprints_tell_problems_apart(garnet_problem):
     prints = {p.fingerprint for p in [garnet_problem, *others]}
     assert len(prints) == 7
     assert gq.Problem(mdp, phi.copy()).fingerprint == garnet_problem.fingerprint
+
+
+def rewritten(tmp_path, result, **changes):
+    """The file of ``result`` with some arrays replaced."""
+    result.save(tmp_path / "whole.npz")
+    with np.load(tmp_path / "whole.npz") as file:
+        content = {**file, **changes}
+    np.savez(tmp_path / "changed.npz", **content)
+    return tmp_path / "changed.npz"
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"updates": np.array([0, 95])},
+        {"updates": np.array([0.0, 500.0])},
+        {"updates": np.array([], dtype=int)},
+        {"output": np.zeros((3, 2))},
+        {"theta": np.zeros((3, 2))},
+        {"theta": np.zeros((3, 2, 4), dtype=np.float32)},
+        {"diverged_at": np.array([0.5, 1, 2])},
+        {"state": np.zeros(3)},
+        {"metadata": np.array("[1, 2]")},
+        {"metadata": np.array('{"format": "gqlab run result 1"}')},
+        {"metadata": np.array("not json")},
+    ],
+    ids=lambda c: "-".join(f"{k}{np.shape(v)}" for k, v in c.items()),
+)
+def test_a_file_that_was_tampered_with_is_refused(tmp_path, result, changes):
+    with pytest.raises(ValueError, match=r"changed\.npz is not a result that gqlab saved"):
+        gq.RunResult.load(rewritten(tmp_path, result, **changes))
+
+
+def test_a_plain_array_is_refused(tmp_path):
+    np.save(tmp_path / "array.npy", np.zeros(3))
+    with pytest.raises(ValueError, match="not a result that gqlab saved"):
+        gq.RunResult.load(tmp_path / "array.npy")
+
+
+def test_a_state_that_the_problem_does_not_have_is_refused(tmp_path, result, garnet_problem):
+    odd = gq.RunResult.load(rewritten(tmp_path, result, state=np.full(3, 77, dtype=np.uint32)))
+    with pytest.raises(ValueError, match="resume: that result has a state that the problem does not have"):
+        gq.run(garnet_problem, gq.VRGreedyGQ(batch_size=50), 600, resume=odd)
+
+
+def test_fingerprints_see_behaviour_terminal_states_and_starts(garnet_problem):
+    mdp, phi = garnet_problem.mdp, garnet_problem.features
+    P, r = mdp.transition, mdp.reward
+    skewed = np.tile([0.5, 0.25, 0.25], (5, 1))
+    last = np.arange(5) == 4
+    starts = [0.5, 0.5, 0, 0, 0], [0.25, 0.25, 0.25, 0.25, 0]
+    problems = [
+        garnet_problem,
+        gq.Problem(mdp, phi, behavior=skewed),
+        *(gq.Problem(gq.FiniteMDP(P, r, 0.95, last, start), phi) for start in starts),
+        gq.Problem(gq.FiniteMDP(P, r, 0.95, None, starts[0]), phi),
+    ]
+    assert len({p.fingerprint for p in problems}) == 5
+
+
+def test_a_saved_file_can_be_read_by_others(tmp_path, result):
+    (tmp_path / "ordinary").write_bytes(b"")
+    result.save(tmp_path / "r.npz")
+    assert (tmp_path / "r.npz").stat().st_mode == (tmp_path / "ordinary").stat().st_mode

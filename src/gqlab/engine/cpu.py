@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+import signal
+import threading
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import contextmanager
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gqlab.engine.compiled import entry
 from gqlab.engine.loop import Plan, Records, Runs, advance
@@ -58,7 +62,7 @@ def advance_all(
     samples: Samples, chain: Chain, plan: Plan, runs: Runs, records: Records,
     features_and_actions: tuple[int, int], threads: int, progress: Callable[[int], None],
 ) -> None:  # fmt: skip
-    """Take every run to its end; ``progress`` hears the number of updates done. Ctrl-C stops within milliseconds."""
+    """Take every run to its end; ``progress`` hears the number of updates done. Ctrl-C stops it within milliseconds."""
     n_runs = len(plan.seed)
     size = max(1, -(-n_runs // (8 * threads)))  # some blocks for each thread, so that none waits long for the others
     stop = np.zeros(1, dtype=np.int64)
@@ -67,17 +71,45 @@ def advance_all(
     def advance_from(first: int, last: int) -> None:
         advance_block(samples, chain, plan, runs, records, first, last, stop, d_size, A_size)
 
-    advance_from(0, 0)  # compile here, where Ctrl-C is heard
-    with ThreadPoolExecutor(threads) as pool:
-        waiting = {pool.submit(advance_from, k, min(k + size, n_runs)) for k in range(0, n_runs, size)}
-        try:
-            while waiting:
-                done, waiting = wait(waiting, timeout=POLL)
-                for future in done:
-                    future.result()
-                progress(int(runs.updates.sum()))
-        except BaseException:
-            stop[0] = 1
-            for future in waiting:
-                future.cancel()
-            raise
+    with _heard_interrupts(stop):
+        advance_from(0, 0)  # compile once, before the threads
+        with ThreadPoolExecutor(threads) as pool:
+            try:
+                waiting = {pool.submit(advance_from, k, min(k + size, n_runs)) for k in range(0, n_runs, size)}
+                while waiting:
+                    done, waiting = wait(waiting, timeout=POLL)
+                    for future in done:
+                        future.result()
+                    progress(int(runs.updates.sum()))
+            except BaseException:
+                stop[0] = 1
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
+
+
+@contextmanager
+def _heard_interrupts(stop: NDArray[np.int64]) -> Iterator[None]:
+    """Ctrl-C sets ``stop``, and becomes a KeyboardInterrupt when the compiled code has returned.
+
+    An exception that is raised wherever the interpreter happens to be can be lost, in a callback of the compiler or
+    between two statements; a flag cannot. A handler of the user's own, and other threads than the main one, are left
+    alone.
+    """
+    default = threading.current_thread() is threading.main_thread() and (
+        signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    )
+    heard = []
+
+    def hear(*_: object) -> None:
+        heard.append(True)
+        stop[0] = 1
+
+    if default:
+        signal.signal(signal.SIGINT, hear)
+    try:
+        yield
+    finally:
+        if default:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+    if heard:
+        raise KeyboardInterrupt

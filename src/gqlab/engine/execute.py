@@ -23,9 +23,14 @@ from gqlab.engine.loop import Plan, Records, Runs
 from gqlab.engine.tables import join_tables, offsets
 from gqlab.problem import Problem
 from gqlab.results import RunResult
+from gqlab.rules import Samples
 from gqlab.version import __version__
 
 DEVICES = ("cpu", "cuda")
+#: Numbers that the records of θ may hold: more would be a mistake.
+MOST_RECORDED = 2**36
+#: A point may lie outside the ball by as much, relatively: the projection of a single-precision run rounds.
+BALL_TOLERANCE = 1e-6
 DTYPES = {"float64": np.float64, "float32": np.float32}
 
 
@@ -57,24 +62,28 @@ def execute(
     """The results of all cells."""
     if device not in DEVICES:
         raise ValueError(f"device is {device!r}, expected one of {', '.join(map(repr, DEVICES))}")
-    if dtype not in DTYPES:
+    if dtype not in list(DTYPES):
         raise ValueError(f"dtype is {dtype!r}, expected one of {', '.join(map(repr, DTYPES))}")
     n_samples = checks.integer("n_samples", n_samples, least=1, below=2**48)
-    record_every = checks.integer("record_every", record_every, least=1)
+    record_every = checks.integer("record_every", record_every, least=1, below=2**48)
     threads = cpu.default_threads() if threads is None else checks.integer("threads", threads, least=1)
     d, A = problems[0].dim, problems[0].mdp.n_actions
+    total = sum(cell.n_runs for cell in cells) * (n_samples // record_every + 2)
+    if total * d > MOST_RECORDED:
+        raise ValueError(f"record_every is {record_every}: that makes up to {total:,} records of {d} numbers, too many")
     updates = [cell.updates(n_samples, record_every) for cell in cells]
-    runs = Runs(*(np.concatenate(parts) for parts in zip(*(_state(c, d, dtype) for c in cells), strict=True)))
     n_records = np.repeat([len(u) for u in updates], [cell.n_runs for cell in cells])
     first_record = offsets(n_records)
-    records = Records(
-        np.empty((first_record[-1], d), dtype=dtype), np.empty((first_record[-1], d), dtype=dtype), record_every
-    )  # fmt: skip
-    plan = _plan(cells, updates, first_record[:-1], dtype)
+    with np.errstate(over="ignore"):  # of a cast to single precision: named below
+        runs = Runs(*(np.concatenate(parts) for parts in zip(*(_state(c, d, dtype) for c in cells), strict=True)))
+        plan = _plan(cells, updates, first_record[:-1], dtype)
+        samples, chain = join_tables(problems, DTYPES[dtype])
+    _check_precision(dtype, runs, plan, samples)
+    theta_records, omega_records = np.empty((2, first_record[-1], d), dtype=dtype)
+    records = Records(theta_records, omega_records, record_every)
     views = _views(cells, updates, records, d)
     for cell, u, (theta, omega) in zip(cells, updates, views, strict=True):
         _old_records(cell, u, record_every, theta, omega)
-    samples, chain = join_tables(problems, DTYPES[dtype])
     with Progress(int(plan.n_updates.sum()), int(runs.updates.sum()), progress) as advanced:
         if device == "cuda":
             load_cuda().advance_all(samples, chain, plan, runs, records, (d, A), advanced)
@@ -113,14 +122,24 @@ def _state(cell: Cell, d: int, dtype: str) -> Runs:
 def _first_point(name: str, value: ArrayLike | None, n_runs: int, d: int, radius: float) -> checks.FloatArray:
     if value is None:
         return np.zeros((n_runs, d))
-    point = checks.array(name, value, (d,) if np.ndim(value) == 1 else (n_runs, d))
+    point = checks.array(name, value, (d,) if checks.plain_array(name, value).ndim == 1 else (n_runs, d))
     with np.errstate(over="ignore"):
         norm = np.linalg.norm(np.broadcast_to(point, (n_runs, d)), axis=-1)
-    bad = np.flatnonzero(norm > radius)
+    bad = np.flatnonzero(norm > radius * (1 + BALL_TOLERANCE))
     if len(bad):
         where = name if point.ndim == 1 else f"{name}[{bad[0]}]"
         raise ValueError(f"{where} has norm {norm[bad[0]]:.6g}, outside the ball of radius {radius:g}")
     return np.broadcast_to(point, (n_runs, d))
+
+
+def _check_precision(dtype: str, runs: Runs, plan: Plan, samples: Samples) -> None:
+    """Numbers that ``dtype`` cannot hold are refused, not turned into infinities and zeros."""
+    finite = {"theta0": runs.theta, "omega0": runs.omega, "reward": samples.reward, "features": samples.phi}
+    for name, values in finite.items():
+        if not np.isfinite(values).all():
+            raise ValueError(f"{name} holds a number too large for {dtype}")
+    if not (plan.eta_theta > 0).all():
+        raise ValueError(f"eta_theta is too small for {dtype}")
 
 
 def _plan(cells: list[Cell], updates: list[NDArray[np.int64]], first_record: NDArray[Any], dtype: str) -> Plan:
@@ -178,16 +197,16 @@ def _result(
         "python": platform.python_version(),
     }
     return RunResult(
-        theta=theta,
-        omega=omega,
+        theta=theta.copy(),  # not a view of the records of all cells, which it would keep alive
+        omega=omega.copy(),
         samples=cell.algorithm.samples(updates),
         updates=updates,
         gradient_evaluations=cell.algorithm.gradient_evaluations(updates),
-        output=runs.output,
-        output_update=runs.output_update,
-        diverged_at=runs.diverged_at,
-        state=runs.s,
-        next_output=runs.next_output,
+        output=runs.output.copy(),
+        output_update=runs.output_update.copy(),
+        diverged_at=runs.diverged_at.copy(),
+        state=runs.s.copy(),
+        next_output=runs.next_output.copy(),
         metadata={
             "algorithm": cell.algorithm.to_dict(),
             "problem": problem.fingerprint,

@@ -112,6 +112,26 @@ def freeze(plan, runs, records, run, theta, omega, output_key, u, d):
 
 
 @rule
+def begin_epoch(samples, chain, problem, s, u, M, keys, stop, segment, theta, omega, work, reference, batch, d, A):
+    """Algorithm 1: draw the next M samples of the trajectory as the batch, and take the means at the reference point.
+
+    Returns the state of the next sample and how many next states have a slot. If ``stop`` is set on the way the batch
+    is not whole, and nothing may be done with it.
+    """
+    trajectory_key, restart_key = keys
+    svrg_start(reference, theta, omega, d)
+    n_visited = 0
+    for t in range(u, u + M):
+        x, s = next_sample(samples, chain, problem, s, t, trajectory_key, restart_key)
+        batch[t - u] = x
+        n_visited = svrg_add(samples, x, reference, n_visited, work, d, A)
+        if t & (segment - 1) == 0 and stop[0] != 0:
+            break
+    svrg_mean(reference, M, d)
+    return s, n_visited
+
+
+@rule
 def advance(tables, chain, plan, runs, records, run, stop, theta, omega, work, reference, batch, d, A):
     """Take run number ``run`` to ``plan.until``, or to where ``stop[0]`` finds it."""
     problem = plan.problem[run]
@@ -146,17 +166,14 @@ def advance(tables, chain, plan, runs, records, run, stop, theta, omega, work, r
                 finite = plain_step(samples, x, theta, omega, rates, work, d, A)
                 u += finite
         else:
-            if u % M == 0:  # Algorithm 1: a new epoch, with the next M samples of the trajectory as its batch
+            if u % M == 0:
                 svrg_end(reference, n_visited)
-                n_visited = 0
-                svrg_start(reference, theta, omega, d)
-                for t in range(u, u + M):
-                    x, s = next_sample(samples, chain, problem, s, t, trajectory_key, restart_key)
-                    batch[t - u] = x
-                    n_visited = svrg_add(samples, x, reference, n_visited, work, d, A)
-                    if t & (segment - 1) == 0 and stop[0] != 0:
-                        break
-                svrg_mean(reference, M, d)
+                s, n_visited = begin_epoch(
+                    samples, chain, problem, s, u, M, (trajectory_key, restart_key), stop, segment,
+                    theta, omega, work, reference, batch, d, A,
+                )  # fmt: skip
+                if stop[0] != 0:
+                    break
             x = batch[below(word(index_key, u), M)]
             while u < end and finite:
                 if u == next_output:

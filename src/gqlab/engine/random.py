@@ -2,6 +2,9 @@
 
 A key belongs to (seed, run, stream), a counter to the time step. So run k of a seed draws the same numbers whatever
 the number of runs, threads or the device, and a checkpoint is a counter.
+
+All keys walk through one sequence of 2⁶⁴ words, each from a place of its own. Two of K walks of length N overlap
+somewhere with a probability of about K² N / 2⁶⁴: 2·10⁻⁵ for a thousand runs of 10⁷ samples, four streams each.
 """
 
 from __future__ import annotations
@@ -46,7 +49,7 @@ def below(w, n):
 
 @rule
 def unit(w):
-    """A number in (0, 1) from the word w."""
+    """A number in (0, 1] from the word w."""
     return (np.float64(w >> np.uint64(11)) + 0.5) * 1.1102230246251565e-16
 
 

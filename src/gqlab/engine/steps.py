@@ -48,6 +48,7 @@ def trajectory(problem: Problem, n_samples: int, seed: int = 0, run: int = 0) ->
     >>> bool((x.s_next[:-1] == x.s[1:]).all())
     True
     """
+    checks.instance("problem", problem, Problem, "a Problem")
     samples, chain, rows = problem_tables(problem)
     drawn = np.empty(checks.integer("n_samples", n_samples, least=0), dtype=np.uint32)
     _trajectory(samples, chain, _seed(seed), _run(run), drawn)
@@ -63,6 +64,7 @@ def batch_indices(algorithm: Algorithm, n_samples: int, seed: int = 0, run: int 
     >>> gq.batch_indices(gq.VRGreedyGQ(batch_size=100), n_samples=1000).shape
     (10, 100)
     """
+    checks.instance("algorithm", algorithm, Algorithm, "one such as gqlab.VRGreedyGQ()")
     if not algorithm.epoch:
         raise ValueError(f"{algorithm!r} draws no indices: it has no batches")
     n_updates = algorithm.n_updates(checks.integer("n_samples", n_samples, least=1))
@@ -97,6 +99,15 @@ def greedy_gq_steps(
     """(θ, ω) after one Greedy-GQ update for each of the given samples.
 
     ``trajectory`` is a :class:`Trajectory` or an (n, 3) array of rows (s, a, s').
+
+    Examples
+    --------
+    >>> import numpy as np, gqlab as gq
+    >>> mdp = gq.garnet(seed=0)
+    >>> problem, algorithm = gq.Problem(mdp, gq.random_features(mdp, dim=4)), gq.GreedyGQ()
+    >>> theta, omega = gq.greedy_gq_steps(problem, algorithm, np.zeros(4), np.zeros(4), gq.trajectory(problem, 500))
+    >>> bool(np.allclose(theta, gq.run(problem, algorithm, n_samples=500, n_runs=1).theta[0, -1]))
+    True
     """
     rows = _rows(problem, trajectory, "trajectory")
     theta, omega = _point(problem, "theta", theta), _point(problem, "omega", omega)
@@ -110,6 +121,16 @@ def svrg_epoch(
     """(θ, ω) after Algorithm 1's inner loop, begun at the reference point (θ, ω).
 
     ``batch`` is a :class:`Trajectory` or an (M, 3) array of rows (s, a, s'); ``indices`` are the draws from it.
+
+    Examples
+    --------
+    >>> import numpy as np, gqlab as gq
+    >>> mdp = gq.garnet(seed=0)
+    >>> problem, algorithm = gq.Problem(mdp, gq.random_features(mdp, dim=4)), gq.VRGreedyGQ(batch_size=500)
+    >>> batch, [indices] = gq.trajectory(problem, 500), gq.batch_indices(algorithm, 500)
+    >>> theta, omega = gq.svrg_epoch(problem, algorithm, np.zeros(4), np.zeros(4), batch, indices)
+    >>> bool(np.allclose(theta, gq.run(problem, algorithm, n_samples=500, n_runs=1).theta[0, -1]))
+    True
     """
     rows = _rows(problem, batch, "batch")
     drawn = np.asarray(indices)
@@ -180,7 +201,8 @@ def _svrg_epoch(samples, indices, theta, omega, reference, rates, work, d, A):
 
 def _rows(problem: Problem, samples: Any, name: str) -> Samples:
     """Samples (s, a, s') as a table, checked."""
-    x = np.stack(samples, axis=1) if isinstance(samples, tuple) else np.asarray(samples)
+    checks.instance("problem", problem, Problem, "a Problem")
+    x = np.stack(samples, axis=1) if isinstance(samples, Trajectory) else checks.plain_array(name, samples)
     if x.ndim != 2 or x.shape[1] != 3 or len(x) == 0 or not np.issubdtype(x.dtype, np.integer):
         raise ValueError(f"{name} has shape {x.shape} and dtype {x.dtype}, expected rows (s, a, s') of whole numbers")
     S, A = problem.mdp.n_states, problem.mdp.n_actions
@@ -204,6 +226,7 @@ def _work(problem: Problem) -> Work:
 
 
 def _rates(algorithm: Algorithm) -> Rates:
+    checks.instance("algorithm", algorithm, Algorithm, "one such as gqlab.GreedyGQ()")
     return Rates(algorithm.eta_theta, algorithm.eta_omega, algorithm.radius)
 
 
@@ -212,4 +235,4 @@ def _seed(seed: int) -> np.uint64:
 
 
 def _run(run: int) -> int:
-    return checks.integer("run", run, least=0)
+    return checks.integer("run", run, least=0, below=2**63)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -88,7 +89,17 @@ def alias_rows(weights: FloatArray, first: NDArray[np.intp]) -> tuple[NDArray[np
     return threshold, alias
 
 
+_known: WeakKeyDictionary[Problem, tuple[Samples, Chain, NDArray[np.intp]]] = WeakKeyDictionary()
+
+
 def problem_tables(problem: Problem) -> tuple[Samples, Chain, NDArray[np.intp]]:
+    """:func:`make_tables`, once for each problem."""
+    if problem not in _known:
+        _known[problem] = make_tables(problem)
+    return _known[problem]
+
+
+def make_tables(problem: Problem) -> tuple[Samples, Chain, NDArray[np.intp]]:
     """Every transition that the behaviour policy can make, the chain over them, and their (s, a, s') as rows."""
     mdp = problem.mdp
     joint = problem.behavior[:, :, None] * mdp.transition  # P(a, s' | s); terminal states have no row
