@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import itertools
 import tempfile
 from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import assert_close
 
 import gqlab as gq
+from conftest import assert_close
 from gqlab.engine.policy_search import actor_critic_direction, policy_gradient_estimate
 
 
@@ -187,25 +186,27 @@ def test_large_problems_take_sizes_at_run_time():
 def test_q_learning_is_greedy_gq_without_the_correction():
     problem = gq.baird()
     x = gq.trajectory(problem, 30)
-    theta = np.ones(7)
+    theta = np.r_[np.ones(6), 10.0]
     for s, a, s_next in zip(*x, strict=True):
         q = problem.features @ theta
         delta = problem.mdp.reward[s, a, s_next] + 0.99 * q[s_next].max() - q[s, a]
         theta = theta + 0.05 * delta * problem.features[s, a]
-    result = gq.run(problem, gq.QLearning(0.05), n_samples=30, n_runs=1, theta0=np.ones(7))
+    result = gq.run(problem, gq.QLearning(0.05), n_samples=30, n_runs=1, theta0=[1, 1, 1, 1, 1, 1, 10])
     assert_close(result.theta[0, -1], theta)
     assert not result.omega.any()
 
 
 def test_baird_has_a_growing_direction_and_the_others_do_not_follow_it():
     problem = gq.baird()
-    theta0 = np.ones(7)
-    kept = {"n_samples": 200_000, "n_runs": 5, "theta0": theta0}
-    assert gq.run(problem, gq.QLearning(0.02), **kept).diverged.all()
+    theta0 = np.r_[np.ones(6), 10.0]
+    kept = {"n_samples": 300_000, "n_runs": 5, "theta0": theta0}
+    assert gq.run(problem, gq.QLearning(0.1), **kept).diverged.all()
+    small = gq.run(problem, gq.QLearning(0.01), **kept)
+    assert (np.linalg.norm(small.theta[:, -1], axis=-1) > 1e6).all()
     for algorithm in (gq.GreedyGQ(0.02, 0.02), gq.VRGreedyGQ(0.02, 0.02, batch_size=1000)):
         result = gq.run(problem, algorithm, **kept)
         assert not result.diverged.any()
-        assert (problem.exact.mspbe(result.theta[:, -1]) < 0.1 * problem.exact.mspbe(theta0)).all()
+        assert (problem.exact.mspbe(result.theta[:, -1]) < 1e-3 * problem.exact.mspbe(theta0)).all()
 
 
 def test_errors_name_what_is_wrong():
@@ -234,7 +235,7 @@ def test_sampled_reward_tends_to_the_average_reward():
         error = sampled.std(axis=1) / np.sqrt(50)
         exact = problem.exact.average_reward(theta)
         assert (np.abs(sampled.mean(axis=1) - exact) < 5 * error + 1e-3 * exact).all()
-    assert len({*itertools.chain(sampled[0])}) > 1
+    assert len(set(sampled[0])) > 1
 
 
 def test_a_grid_of_all_algorithms_is_its_runs_one_by_one():
