@@ -17,6 +17,7 @@ from gqlab.baird import baird
 from gqlab.engine.rollout import sampled_reward
 from gqlab.engine.run import run
 from gqlab.engine.steps import Trajectory, batch_indices, greedy_gq_steps, pseudo_gradient, svrg_epoch, trajectory
+from gqlab.engine.variance import UpdateError, update_error
 from gqlab.features import random_features
 from gqlab.garnet import garnet
 from gqlab.grid import GridResult, grid, sweep
@@ -43,6 +44,7 @@ __all__ = [
     "RunResult",
     "Softmax",
     "Trajectory",
+    "UpdateError",
     "VRGreedyGQ",
     "__version__",
     "baird",
@@ -58,4 +60,5 @@ __all__ = [
     "sweep",
     "theory",
     "trajectory",
+    "update_error",
 ]
