@@ -8,9 +8,12 @@ from typing import Any
 
 import tyro
 
+from gqlab.paper.commands import list_experiments, reproduce
 from gqlab.theory.commands import rates, theory
 
 COMMANDS: dict[str, Callable[..., Any]] = {
+    "reproduce": reproduce,
+    "list": list_experiments,
     "theory": theory,
     "rates": rates,
 }
@@ -25,3 +28,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except (ValueError, OSError) as error:
         print(f"gqlab: {error}", file=sys.stderr)
         raise SystemExit(2) from None
+    except KeyboardInterrupt:
+        print("gqlab: interrupted; what was finished is kept, and the same command goes on from there", file=sys.stderr)
+        raise SystemExit(130) from None

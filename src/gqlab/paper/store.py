@@ -1,0 +1,52 @@
+"""Results on disk: one file for each job, named by the digest of its settings, whole or not there."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from pathlib import Path
+
+import numpy as np
+
+from gqlab.paper.jobs import Job, Measured
+from gqlab.results import write_whole
+
+_COUNTS = ("updates", "samples", "gradient_evaluations", "diverged")
+
+
+class Store:
+    """The finished jobs in a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def path(self, job: Job) -> Path:
+        return self.folder / f"{job.digest}.npz"
+
+    def __contains__(self, job: Job) -> bool:
+        return self.load(job) is not None
+
+    def save(self, job: Job, measured: Measured) -> None:
+        """Keep a result; its file appears whole."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        arrays = {name: getattr(measured, name) for name in _COUNTS}
+        values = {f"value {name}": value for name, value in measured.values.items()}
+        arrays["seconds"] = np.array(measured.seconds)
+        text = json.dumps(job.settings, sort_keys=True)
+        write_whole(self.path(job), lambda file: np.savez(file, settings=np.array(text), **arrays, **values))
+
+    def load(self, job: Job) -> Measured | None:
+        """The result of exactly these settings; None where there is none, or where the file is not one of ours."""
+        try:
+            with np.load(self.path(job), allow_pickle=False) as file:
+                if json.loads(str(file["settings"])) != json.loads(json.dumps(job.settings)):
+                    return None
+                values = {name[6:]: file[name] for name in file.files if name.startswith("value ")}
+                counts = {name: file[name] for name in _COUNTS}
+                return Measured(**counts, seconds=float(file["seconds"]), values=values)
+        except (OSError, KeyError, ValueError, EOFError, zipfile.BadZipFile):
+            return None
+
+    def remove(self, job: Job) -> None:
+        """Forget a result."""
+        self.path(job).unlink(missing_ok=True)
