@@ -16,9 +16,10 @@ import tyro
 from gqlab.engine.run import DEVICES
 from gqlab.paper import words
 from gqlab.paper.claims import Judged, judge_all, summary
-from gqlab.paper.design import Experiment, Scale
+from gqlab.paper.design import Scale
 from gqlab.paper.experiments import EXPERIMENTS, chosen
 from gqlab.paper.figures import write_figure
+from gqlab.paper.overview import write_overview
 from gqlab.paper.panels import panels
 from gqlab.paper.report import About, page
 from gqlab.paper.runner import Results, collect, run_missing
@@ -33,13 +34,13 @@ OUT, OUT_QUICK = Path("results/paper"), Path("results/quick")
 class Reproduce:
     """Run every experiment of the paper, draw its figures, and say of every claim whether it holds."""
 
-    experiment: tuple[str, ...] = ()
-    """Run only these experiments (their names: ``gqlab list``). The report covers all that are finished."""
+    experiment: Annotated[tuple[str, ...], tyro.conf.arg(metavar="[NAME ...]", help_behavior_hint="")] = ()
+    """Run only these experiments (names: gqlab list). The report covers all that are finished."""
 
-    quick: bool = False
+    quick: tyro.conf.FlagCreatePairsOff[bool] = False
     """Every experiment, but smaller: seconds instead of minutes, and verdicts that are only a preview."""
 
-    out: Path | None = None
+    out: Annotated[Path | None, tyro.conf.arg(metavar="DIR", help_behavior_hint="")] = None
     """The folder for figures, data, verdicts and the report. Default: results/paper, or results/quick with --quick."""
 
     seed: int = 0
@@ -51,7 +52,7 @@ class Reproduce:
     slippery: bool = True
     """Frozen Lake with slippery ice, or (--no-slippery) without."""
 
-    force: bool = False
+    force: tyro.conf.FlagCreatePairsOff[bool] = False
     """Start over: do again what is already finished."""
 
     quiet: Annotated[bool, tyro.conf.Suppress] = field(default=False)
@@ -104,10 +105,11 @@ def _write(
 ) -> None:
     versions = {"gqlab": version("gqlab"), "Python": platform.python_version()}
     versions |= {name: version(name) for name in ("numpy", "scipy", "numba", "gymnasium", "matplotlib")}
-    seconds = sum({id(m): m.seconds for r in results.values() for group in r.measured.values() for m in group.values()}.values())
+    seconds = _seconds(results)
     about = About(scale, _command(options), versions, seconds)
     for name, found in results.items():
         write_figure(folder, name, panels(found))
+    write_overview(folder, judged)
     facts = {"command": about.command, "seed": scale.seed, "quick": scale.quick, "versions": versions}
     note = "From a quick run: a preview." if scale.quick else ""
     texts = {
@@ -117,6 +119,12 @@ def _write(
     }
     for name, text in texts.items():
         write_whole(folder / name, lambda file, text=text: file.write(text.encode()))  # type: ignore[misc]
+
+
+def _seconds(results: dict[str, Results]) -> float:
+    """The time that the jobs took; those that experiments share are counted once."""
+    jobs = (m for found in results.values() for group in found.measured.values() for m in group.values())
+    return sum({id(m): m.seconds for m in jobs}.values())
 
 
 def _command(options: Reproduce) -> str:
@@ -135,6 +143,3 @@ def _check_writable(folder: Path) -> None:
     handle, name = tempfile.mkstemp(dir=folder)
     os.close(handle)
     os.unlink(name)
-
-
-__all__ = ["Experiment", "Reproduce", "list_experiments", "reproduce"]

@@ -1,4 +1,4 @@
-"""What an experiment is made of: budgets, parts, views. Plain data; :mod:`gqlab.paper.experiments` has the experiments."""
+"""What an experiment is made of: budgets, parts, views. Plain data, filled in by :mod:`gqlab.paper.experiments`."""
 
 from __future__ import annotations
 
@@ -69,8 +69,8 @@ class Part:
 class View:
     """A panel of a figure: one metric of one part, against an axis.
 
-    ``running`` is "min" or "max" for the best value so far. ``style`` is "curves", "split" (bias² beside the variance) or
-    "batch" (the mean over the last tenth of the run against M).
+    ``running`` is "min" or "max" for the best value so far. ``style`` is "curves", "split" (bias² beside the variance)
+    or "batch" (the mean over the last tenth of the run against M).
     """
 
     title: str

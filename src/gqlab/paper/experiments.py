@@ -1,4 +1,4 @@
-"""The experiments of the paper (its experiments section, the appendix on them, and the introduction), one entry each."""
+"""The experiments of the paper (its experiments section, the appendix on it, the introduction), one entry each."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _CURVES = ("gradient", "mspbe", "reward")
 
 _GQ, _VR = GreedyGQ(0.02, 0.01, RADIUS), VRGreedyGQ(0.02, 0.01, 3000, RADIUS)
 _AC, _PG = ActorCritic(0.02, 0.01, RADIUS), PolicyGradient(0.02, 30, 60, RADIUS)
-_LONG = {"paper": Budget(300_000, 1500, 40), "further": Budget(300_000, 1500, 20), "quick": Budget(60_000, 300, 8)}
+_LONG = Budget(300_000, 1500, 40), Budget(300_000, 1500, 20), Budget(60_000, 300, 8)
 _TEN = Budget(10_000, 50, 40)
 
 GARNET_SHORT = Part("10k", (_GQ, _VR), ("gradient",), _TEN, _TEN, Budget(10_000, 50, 8))
-GARNET_LONG = Part("long", (_GQ, _VR), _CURVES, **_LONG)
-GARNET_REWARD = Part("long", (_GQ, _VR, _AC), _CURVES, **_LONG)
+GARNET_LONG = Part("long", (_GQ, _VR), _CURVES, *_LONG)
+GARNET_REWARD = Part("long", (_GQ, _VR, _AC), _CURVES, *_LONG)
 GARNET_VARIANCE = Part(
     "variance", (_GQ, _VR), ("update",), Budget(60_000, 200, 40), Budget(60_000, 200, 20), Budget(12_000, 60, 4)
 )
@@ -29,17 +29,17 @@ GARNET_SIZES = Part(
     Budget(100_000, 500, 40), Budget(100_000, 500, 20), Budget(24_000, 120, 4),
 )  # fmt: skip
 GARNET_ITERATIONS = Part(
-    "iterations", (_GQ, _VR, _PG), ("reward",), Budget(10_000, 50, 10), Budget(1_000, 5, 10), Budget(200, 1, 4),
-    unit="iterations",
+    "iterations", (_GQ, _VR, _PG), ("reward",),
+    Budget(10_000, 50, 10), Budget(1_000, 5, 10), Budget(200, 1, 4), unit="iterations",
 )  # fmt: skip
 
 _FL_GQ, _FL_VR = GreedyGQ(0.2, 0.1, RADIUS), VRGreedyGQ(0.2, 0.1, 3000, RADIUS)
 _FL_AC, _FL_PG = ActorCritic(0.2, 0.1, RADIUS), PolicyGradient(0.2, 30, 60, RADIUS)
 _200K = Budget(200_000, 1000, 10)
-_FL_LONG = {"paper": _200K, "further": _200K, "quick": Budget(30_000, 150, 4)}
+_FL_LONG = _200K, _200K, Budget(30_000, 150, 4)
 
-LAKE_LONG = Part("long", (_FL_GQ, _FL_VR), _CURVES, **_FL_LONG)
-LAKE_REWARD = Part("long", (_FL_GQ, _FL_VR, _FL_AC), _CURVES, **_FL_LONG)
+LAKE_LONG = Part("long", (_FL_GQ, _FL_VR), _CURVES, *_FL_LONG)
+LAKE_REWARD = Part("long", (_FL_GQ, _FL_VR, _FL_AC), _CURVES, *_FL_LONG)
 LAKE_VARIANCE = Part(
     "variance", (_FL_GQ, _FL_VR), ("update",), Budget(200_000, 500, 10), Budget(200_000, 500, 10), Budget(12_000, 60, 4)
 )
@@ -48,10 +48,10 @@ LAKE_SIZES = Part(
     _200K, _200K, Budget(20_000, 100, 4),
 )  # fmt: skip
 LAKE_ITERATIONS = Part(
-    "iterations", (_FL_GQ, _FL_VR, _FL_PG), ("reward",), Budget(10_000, 50, 10), Budget(1_000, 5, 10), Budget(200, 1, 4),
-    unit="iterations",
+    "iterations", (_FL_GQ, _FL_VR, _FL_PG), ("reward",),
+    Budget(10_000, 50, 10), Budget(1_000, 5, 10), Budget(200, 1, 4), unit="iterations",
 )  # fmt: skip
-LAKE_EVALUATION = Part("long", (_FL_GQ, _FL_VR), ("gradient", "mspbe"), **_FL_LONG)
+LAKE_EVALUATION = Part("long", (_FL_GQ, _FL_VR), ("gradient", "mspbe"), *_FL_LONG)
 
 _STAR = Budget(100_000, 500, 10)
 BAIRD_PART = Part(
@@ -92,16 +92,16 @@ _MSPBE_VIEWS = (View("", "long", "mspbe", "J(θ)"),)
 
 _BAND = "Lines are medians over the runs, bands reach from the 5th to the 95th percentile."
 _CAPTION_VARIANCE = (
-    f"{_BAND} The expectation is over (D, P) for Greedy-GQ and over the current batch for VR-Greedy-GQ, whose variance is 0 "
-    "at the start of every epoch: there all that remains is the error of the batch mean, the bias."
+    f"{_BAND} The expectation is over (D, P) for Greedy-GQ and over the current batch for VR-Greedy-GQ, whose variance "
+    "is 0 at the start of every epoch: there all that remains is the error of the batch mean, the bias."
 )
 _CAPTION_SIZES = (
-    "Dots are means over the runs and over the last 10k iterations, bars their 95 % intervals. M = 1 is Greedy-GQ. The line is "
-    "the power of M that fits the batch sizes of VR-Greedy-GQ best."
+    "Dots are means over the runs and over the last 10k iterations, bars their 95 % intervals. M = 1 is Greedy-GQ. The "
+    "line is the power of M that fits the batch sizes of VR-Greedy-GQ best."
 )
 _CAPTION_REWARD = (
-    f"{_BAND} r̂ is the mean reward of one walk of 100 steps at each recorded point. The maximum of so many of them grows even "
-    "where the policy stays as it is, so the exact long-run reward stands beside it."
+    f"{_BAND} r̂ is the mean reward of one walk of 100 steps at each recorded point. The maximum of so many of them "
+    "grows even where the policy stays as it is, so the exact long-run reward stands beside it."
 )
 _CAPTION_ITERATIONS = f"{_BAND} An iteration of policy gradient takes 1,800 samples, one of the other two a single one."
 
@@ -148,7 +148,8 @@ EXPERIMENTS: tuple[Experiment, ...] = (
         (LAKE_VARIANCE,), _VARIANCE_VIEWS, _CAPTION_VARIANCE,
     ),
     Experiment(
-        "frozen-lake-batch-size", "Figure 3, right", "Frozen Lake: the asymptotic error and the batch size", FROZEN_LAKE,
+        "frozen-lake-batch-size", "Figure 3, right", "Frozen Lake: the asymptotic error and the batch size",
+        FROZEN_LAKE,
         "VR-Greedy-GQ reaches a smaller asymptotic convergence error with a larger batch size.",
         (LAKE_SIZES,), _SIZE_VIEWS, _CAPTION_SIZES,
     ),
@@ -170,7 +171,7 @@ EXPERIMENTS: tuple[Experiment, ...] = (
     Experiment(
         "frozen-lake-evaluation", "Appendix, Frozen Lake", "Frozen Lake: a fixed random target policy, evaluated",
         FROZEN_LAKE_EVALUATION,
-        "The appendix describes the evaluation of a random target policy from uniform behaviour; its figures show control.",
+        "The appendix speaks of evaluating a random target policy from uniform behaviour; the figures show control.",
         (LAKE_EVALUATION,), (View("", "long", "gradient", _NOW), View("", "long", "mspbe", "J(θ)")), _BAND,
     ),
     Experiment(
@@ -185,7 +186,7 @@ BY_NAME: dict[str, Experiment] = {experiment.name: experiment for experiment in 
 
 
 def chosen(names: tuple[str, ...]) -> tuple[Experiment, ...]:
-    """The experiments of these names in the paper's order, all where none is named; ``ValueError`` for an unknown one."""
+    """The experiments of these names in the paper's order; all where none is named."""
     for name in names:
         if name not in BY_NAME:
             raise ValueError(f"unknown experiment {name!r}, expected one of {', '.join(BY_NAME)}")

@@ -30,8 +30,8 @@ COLOURS = {
 }
 
 #: Width and height of a panel in inches, and its margins; direct labels stand in the right one.
-PANEL = 4.9, 3.1
-LEFT, RIGHT, BOTTOM, TOP = 0.75, 1.45, 0.5, 0.35
+PANEL = 4.5, 3.0
+LEFT, RIGHT, BOTTOM, TOP = 0.82, 1.2, 0.48, 0.32
 
 
 def colour(label: str) -> str:
@@ -55,7 +55,9 @@ def write_figure(folder: Path, name: str, panels: Sequence[Panel]) -> None:
         for s in panel.series:
             for point in zip(s.x, s.middle, s.low, s.high, strict=True):
                 title = panel.title or str(number)
-                rows.writerow([title, s.label, panel.x_label, panel.y_label, *(f"{v:.10g}" for v in point)])
+                rows.writerow(
+                    [title, s.label.replace("\n", " "), panel.x_label, panel.y_label, *(f"{v:.10g}" for v in point)]
+                )
     write_whole(folder / f"{name}.csv", lambda file: file.write(text.getvalue().encode()))
 
 
@@ -89,9 +91,9 @@ def draw(panels: Sequence[Panel]) -> Figure:
     for number, panel in enumerate(panels):
         row, column = divmod(number, columns)
         left, bottom = column * width + LEFT, (rows - 1 - row) * height + BOTTOM
-        box = left, bottom, width - LEFT - RIGHT, height - BOTTOM - TOP
-        scale = width * columns, height * rows, width * columns, height * rows
-        draw_panel(figure.add_axes(tuple(b / s for b, s in zip(box, scale, strict=True))), panel)
+        x, y = width * columns, height * rows
+        box = left / x, bottom / y, (width - LEFT - RIGHT) / x, (height - BOTTOM - TOP) / y
+        draw_panel(figure.add_axes(box), panel)
     return figure
 
 
@@ -130,7 +132,8 @@ def _label_ends(axes: Any, panel: Panel) -> None:
     axes.viewLim  # noqa: B018 - settles the limits
     to_axes = (axes.transData + axes.transAxes.inverted()).transform
     ends = sorted(((float(to_axes((s.x[-1], s.middle[-1]))[1]), s) for s in panel.series), key=lambda end: end[0])
-    heights = _apart(np.array([y for y, _ in ends]), gap=0.085)
+    lines = 1 + max(series.label.count("\n") for series in panel.series)
+    heights = _apart(np.array([y for y, _ in ends]), gap=0.075 * lines + 0.01)
     for (_, series), y in zip(ends, heights, strict=True):
         axes.annotate(
             series.label, (1, y), xycoords="axes fraction", xytext=(6, 0), textcoords="offset points", va="center",

@@ -35,7 +35,12 @@ FORMAT = 1
 def source_digest() -> str:
     """A digest of all code that a result depends on: results of other code are not taken for those of this one."""
     package = Path(__file__).resolve().parent.parent
-    files = [*package.glob("*.py"), *package.glob("engine/*.py"), package / "paper/problems.py", package / "paper/jobs.py"]
+    files = [
+        *package.glob("*.py"),
+        *package.glob("engine/*.py"),
+        package / "paper/problems.py",
+        package / "paper/jobs.py",
+    ]
     digest = hashlib.sha256()
     for path in sorted(files):
         if path.name not in ("cli.py", "__init__.py"):

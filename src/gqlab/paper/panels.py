@@ -44,9 +44,7 @@ def panels(results: Results) -> tuple[Panel, ...]:
     """The panels of an experiment, in the paper's setting."""
     makers = {"curves": _curves, "split": _split, "batch": _batch}
     return tuple(
-        Panel(
-            view.title, AXES[view.x], view.y, makers[view.style](results, view), log_y=view.log_y
-        )
+        Panel(view.title, AXES[view.x], view.y, makers[view.style](results, view), log_y=view.log_y)
         for view in results.experiment.views
     )
 
@@ -59,9 +57,14 @@ def running(values: FloatArray, how: str) -> FloatArray:
     return np.asarray(best.accumulate(values, axis=1))
 
 
+def tail(values: FloatArray, at: FloatArray) -> FloatArray:
+    """The records in the last tenth of the axis, (n_runs, some)."""
+    return values[:, at > (1 - TAIL) * at[-1]]
+
+
 def tail_mean(values: FloatArray, at: FloatArray) -> FloatArray:
-    """The mean over the records in the last tenth of the axis, (n_runs,)."""
-    return np.asarray(values[:, at > (1 - TAIL) * at[-1]].mean(axis=1))
+    """The mean over the last tenth of the axis, (n_runs,)."""
+    return tail(values, at).mean(axis=1)
 
 
 def interval(values: FloatArray) -> tuple[float, float, float]:
@@ -102,8 +105,8 @@ def _split(results: Results, view: View) -> tuple[Series, ...]:
         # 0 at the reference point has no place on a log axis
         inside = np.where(variance > 1e-20 * variance.max(), variance, np.nan)
         kept = ~np.isnan(inside).any(axis=0)
-        out.append(_percentiles(f"{label} bias²", x, measured.values["update_bias"], "dashed"))
-        out.append(_percentiles(f"{label} variance", x[kept], inside[:, kept]))
+        out.append(_percentiles(f"{label}\nbias²", x, measured.values["update_bias"], "dashed"))
+        out.append(_percentiles(f"{label}\nvariance", x[kept], inside[:, kept]))
     return tuple(out)
 
 

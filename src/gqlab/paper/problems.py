@@ -64,7 +64,7 @@ class ProblemSpec:
         return Problem(mdp, features, target=FixedPolicy(policy / policy.sum(axis=-1, keepdims=True)))
 
     def theta0(self, n_runs: int, dim: int) -> FloatArray:
-        """Where the runs begin, (n_runs, dim): N(0, I); on Baird's star all at one point, at first the usual (1, …, 1, 10).
+        """Where the runs begin, (n_runs, dim): N(0, I); on Baird's star all at one point, at first (1, …, 1, 10).
 
         Run k begins at the same point whatever ``n_runs`` is.
         """

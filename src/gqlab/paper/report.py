@@ -11,9 +11,10 @@ from pathlib import Path
 from gqlab.paper import words
 from gqlab.paper.claims import Judged, summary
 from gqlab.paper.design import Budget, Part, Scale, label
+from gqlab.paper.experiments import BY_NAME
 from gqlab.paper.figures import COLOURS, panel_svg
 from gqlab.paper.panels import panels
-from gqlab.paper.problems import FURTHER
+from gqlab.paper.problems import BAIRD, FROZEN_LAKE, FROZEN_LAKE_EVALUATION, FURTHER, GARNET
 from gqlab.paper.runner import Results
 from gqlab.paper.statistics import FAILS, HOLDS, IN_PART
 from gqlab.paper.strips import TONES, strip
@@ -31,6 +32,14 @@ _VARIABLES = {
     "#57606a": "--tick",
     "#8c959f": "--line",
     "#d8dee4": "--grid",
+}
+
+
+FAMILY_NAMES = {
+    GARNET: "Garnet",
+    FROZEN_LAKE: "Frozen Lake",
+    FROZEN_LAKE_EVALUATION: "Frozen Lake, evaluation of a fixed policy",
+    BAIRD: "Baird's counterexample",
 }
 
 
@@ -60,7 +69,7 @@ def page(judged: tuple[Judged, ...], results: dict[str, Results], about: About) 
 def _head(judged: tuple[Judged, ...], about: About) -> str:
     counts = {outcome: sum(j.verdict.outcome == outcome for j in judged) for outcome in (HOLDS, IN_PART, FAILS)}
     bar = "".join(f'<span class="{TONES[o]}" style="flex:{n}"></span>' for o, n in counts.items() if n)
-    told = ", ".join(f"{n} {o if n != 1 else o}" for o, n in counts.items()).replace("holds", "hold", 1)
+    told = ", ".join(_count(n, outcome) for outcome, n in counts.items())
     notice = (
         '<p class="notice">A quick run: every experiment, but smaller, and on few further problems. '
         "Its verdicts are a preview; the full run decides.</p>"
@@ -68,8 +77,9 @@ def _head(judged: tuple[Judged, ...], about: About) -> str:
         else ""
     )
     return f"""<h1>Greedy-GQ with Variance Reduction, reproduced</h1>
-<p class="lead">Every experiment of <i>Greedy-GQ with Variance Reduction: Finite-time Analysis and Improved Complexity</i>
-(ICLR 2021), run with an implementation that follows the paper, and a verdict on every claim, computed from the data.</p>
+<p class="lead">Every experiment of <i>Greedy-GQ with Variance Reduction: Finite-time Analysis and Improved
+Complexity</i> (ICLR 2021), run with an implementation that follows the paper, and a verdict on every claim, computed
+from the data.</p>
 <p class="summary">{escape(summary(judged))}</p>
 <div class="tally" role="img" aria-label="{escape(told)}">{bar}</div>
 <p>{_tally_words(counts)}</p>
@@ -77,18 +87,29 @@ def _head(judged: tuple[Judged, ...], about: About) -> str:
 
 
 def _tally_words(counts: dict[str, int]) -> str:
-    return " ".join(f'<span class="chip {TONES[o]}">{n} {escape(o)}</span>' for o, n in counts.items())
+    return " ".join(f'<span class="chip {TONES[o]}">{escape(_count(n, o))}</span>' for o, n in counts.items())
+
+
+def _count(n: int, outcome: str) -> str:
+    """ "1 holds", "2 hold"."""
+    return f"{n} {outcome if n == 1 else outcome.replace('holds', 'hold').replace('does not', 'do not')}"
 
 
 def _claims(judged: tuple[Judged, ...]) -> str:
-    rows = "\n".join(_row(j) for j in judged)
+    families = {BY_NAME[j.claim.experiment].family: FAMILY_NAMES[BY_NAME[j.claim.experiment].family] for j in judged}
+    rows = "\n".join(
+        f'<tr class="family"><th colspan="5">{escape(name)}</th></tr>\n'
+        + "\n".join(_row(j) for j in judged if BY_NAME[j.claim.experiment].family == family)
+        for family, name in families.items()
+    )
     return f"""<h2 id="claims">The claims</h2>
-<p>A claim is about a ratio, mostly VR-Greedy-GQ ÷ Greedy-GQ. On one problem it is borne out when the 95 % interval of the
-mean log-ratio over paired runs lies on the claimed side. It <b>holds</b> when that is so in the paper's setting and on at
-least 80 % of the further problems; it <b>does not hold</b> when it is not so in the paper's setting and on at most 20 % of
-them; otherwise it <b>holds in part</b>. “Much” means at least twice. The rule was fixed before anything was run.</p>
-<p class="soft">In the strips the large dot is the paper's setting with its interval, the small ones are the further problems;
-right of the line is for the claim, left of it against, from 100 times to 100 times; a dashed line marks “twice”.</p>
+<p>A claim is about a ratio, mostly VR-Greedy-GQ ÷ Greedy-GQ. On one problem it is borne out when the 95 % interval of
+the mean log-ratio over paired runs lies on the claimed side. It <b>holds</b> when that is so in the paper's setting and
+on at least 80 % of the further problems; it <b>does not hold</b> when it is not so in the paper's setting and on at
+most 20 % of them; otherwise it <b>holds in part</b>. “Much” means at least twice.</p>
+<p class="soft">In the strips the large dot is the paper's setting with its interval, the small ones are the further
+problems. Right of the line is for the claim, left of it against; the ends stand for 100 times and more, a dashed line
+for twice, where the claim says “much”.</p>
 <table class="claims"><thead><tr><th>claim</th><th>verdict</th><th>against ← → for</th><th>paper's setting</th>
 <th>further problems</th></tr></thead>
 <tbody>
@@ -106,7 +127,7 @@ def _row(j: Judged) -> str:
     more = f"<details><summary>measured otherwise</summary><ul>{beside}</ul></details>" if beside else ""
     return (
         f'<tr id="claim-{claim.name}" class="claim" data-claim="{claim.name}">'
-        f'<td>{escape(claim.statement)}<br><small><a href="#{claim.experiment}">{escape(claim.figure)}</a> · '
+        f'<td>{escape(_short(j))}<br><small><a href="#{claim.experiment}">{escape(claim.figure)}</a> · '
         f"{escape(claim.statistic.words)}, claimed {escape(claim.side.words)}</small>{more}</td>"
         f'<td><span class="chip {TONES[v.outcome]}">{escape(v.outcome)}</span></td>'
         f"<td>{strip(j)}</td>"
@@ -117,8 +138,16 @@ def _row(j: Judged) -> str:
     )
 
 
+def _short(j: Judged) -> str:
+    """The statement without the place, under a heading that names it."""
+    text = j.claim.statement.split(": ", 1)[-1]
+    return text[0].upper() + text[1:]
+
+
 def _experiments(judged: tuple[Judged, ...], results: dict[str, Results]) -> str:
-    sections = [_experiment(found, [j for j in judged if j.claim.experiment == name]) for name, found in results.items()]
+    sections = [
+        _experiment(found, [j for j in judged if j.claim.experiment == name]) for name, found in results.items()
+    ]
     return '<h2 id="experiments">The experiments</h2>\n' + "\n".join(sections)
 
 
@@ -126,14 +155,15 @@ def _experiment(results: Results, judged: Sequence[Judged]) -> str:
     e = results.experiment
     verdicts = "".join(
         f'<li><span class="chip {TONES[j.verdict.outcome]}">{escape(j.verdict.outcome)}</span> '
-        f"{escape(j.claim.statement)}: {escape(j.where)}.</li>"
+        f"{escape(_short(j))}: {escape(j.where)}.</li>"
         for j in judged
     )
     drawn = "\n".join(_inline(panel_svg(p, f"{e.name}-{k}"), p.title or e.title) for k, p in enumerate(panels(results)))
     files = " · ".join(f'<a href="{e.name}.{kind}">{kind.upper()}</a>' for kind in ("png", "svg", "csv"))
     settings = "<br>".join(_part_words(part, results.scale) for part in e.parts)
     return f"""<section class="experiment" id="{e.name}">
-<header><h3>{escape(e.title)}</h3><span class="soft">{escape(e.figure)} · <code>{e.name}</code> · {files}</span></header>
+<header><h3>{escape(e.title)}</h3>
+<span class="soft">{escape(e.figure)} · <code>{e.name}</code> · {files}</span></header>
 <blockquote><b>The paper:</b> {escape(e.says)}</blockquote>
 <ul class="verdicts">{verdicts}</ul>
 <figure><div class="panels">
@@ -175,15 +205,16 @@ def _settings(about: About) -> str:
     rows = {
         "command": f"<code>{escape(about.command)}</code>",
         "seed": str(scale.seed),
-        "Garnet": "G(5, 3, 2, 4): 5 states, 3 actions, 2 successors of each, features uniform on [0, 1] with unit rows, "
-        "d = 4; rewards uniform on [0, 1]; γ = 0.95; uniform behaviour",
-        "Frozen Lake": f"Gymnasium's FrozenLake-v1, 4×4, {'slippery' if scale.slippery else 'not slippery'}; holes and goal "
-        "end an episode, which begins anew at the start; Gaussian features with unit rows, d = 8; γ = 0.95; uniform behaviour",
-        "target policy": "softmax with inverse temperature σ = 1, but for the evaluation (a fixed random policy) and Baird's "
-        "star (greedy)",
+        "Garnet": "G(5, 3, 2, 4): 5 states, 3 actions, 2 successors of each pair, d = 4 features uniform on [0, 1] "
+        "with unit rows; rewards uniform on [0, 1]; γ = 0.95; uniform behaviour",
+        "Frozen Lake": f"Gymnasium's FrozenLake-v1, 4×4, {'slippery' if scale.slippery else 'not slippery'}; holes and "
+        "goal end an episode, which begins anew at the start; d = 8 Gaussian features with unit rows; γ = 0.95; "
+        "uniform behaviour",
+        "target policy": "softmax with inverse temperature σ = 1; for the evaluation a fixed random policy, for "
+        "Baird's star the greedy one",
         "start and ball": "θ₀ ~ N(0, I), the same for all algorithms; ω₀ = 0; R = 100 (Baird's star: no ball)",
-        "gradient computations": "evaluations of (G_x, H_x) as Algorithm 1 is written: 1 for a Greedy-GQ step, 3M for an epoch "
-        "of VR-Greedy-GQ",
+        "gradient computations": "evaluations of (G_x, H_x) as Algorithm 1 is written: 1 for a Greedy-GQ step, 3M for "
+        "an epoch of VR-Greedy-GQ",
         "device": escape(scale.device),
         "versions": escape(", ".join(f"{name} {version}" for name, version in about.versions.items())),
         "run time": f"{about.seconds:.0f} s of computing for the results shown here",

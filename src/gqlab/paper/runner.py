@@ -15,7 +15,7 @@ from gqlab.paper.store import Store
 
 @dataclass(frozen=True)
 class Results:
-    """The results of an experiment: ``results[part, number][label]`` is what an algorithm gave on problem ``number``."""
+    """Of an experiment: ``results[part, number][label]`` is what an algorithm gave on problem ``number``."""
 
     experiment: Experiment
     scale: Scale
@@ -30,7 +30,9 @@ class Results:
         return iter(range(self.scale.n_problems))
 
 
-def run_missing(experiment: Experiment, scale: Scale, store: Store, *, force: bool = False, quiet: bool = False) -> float:
+def run_missing(
+    experiment: Experiment, scale: Scale, store: Store, *, force: bool = False, quiet: bool = False
+) -> float:
     """Do the jobs of ``experiment`` that are not in the store (all with ``force``); returns the seconds that took."""
     begun = time.perf_counter()
     jobs = scale.jobs(experiment)

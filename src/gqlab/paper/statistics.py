@@ -1,8 +1,8 @@
 """What decides a claim: a log-ratio for each run of a problem, its interval, and the rule for a verdict.
 
-A claim is about a ratio, "VR-Greedy-GQ ÷ Greedy-GQ" of some quantity. On one problem every run gives one log-ratio, paired:
-run k of either algorithm begins at the same point and sees the same trajectory. The claim is borne out there when the 95 %
-interval of their mean lies on the claimed side: below 1 or above 1, for "much" below ½ or above 2.
+A claim is about a ratio, "VR-Greedy-GQ ÷ Greedy-GQ" of some quantity. On one problem every run gives one log-ratio,
+paired: run k of either algorithm begins at the same point and sees the same trajectory. The claim is borne out there
+when the 95 % interval of their mean lies on the claimed side: below 1 or above 1, for "much" below ½ or above 2.
 
 * *holds*: borne out in the paper's setting and on at least 80 % of the further problems;
 * *does not hold*: not in the paper's setting, and on at most 20 % of the further problems;
@@ -20,7 +20,7 @@ import numpy as np
 
 from gqlab.checks import FloatArray
 from gqlab.paper.jobs import REWARD_STEPS, Measured
-from gqlab.paper.panels import batch_sizes, interval, running, tail_mean
+from gqlab.paper.panels import batch_sizes, interval, running, tail, tail_mean
 from gqlab.paper.runner import Results
 
 HOLDS, IN_PART, FAILS = "holds", "holds in part", "does not hold"
@@ -47,8 +47,9 @@ class Statistic(ABC):
 class Ratio(Statistic):
     """log of a metric of one algorithm over that of another.
 
-    ``window`` is "end" (the last record), "tail" (the mean over the last tenth) or "all" (the mean over all records), up
-    to the last point of the axis ``common`` that both have reached; ``running`` is as in a view.
+    ``window`` is "end" (the last record), "tail" (the mean over the last tenth), "median" (the median over it) or
+    "all" (the mean over all records), up to the last point of the axis ``common`` that both have reached; ``running``
+    is as in a view.
     """
 
     part: str
@@ -82,6 +83,8 @@ class Ratio(Statistic):
             out = values[:, -1]
         elif self.window == "tail":
             out = tail_mean(values, at[kept])
+        elif self.window == "median":
+            out = np.median(tail(values, at[kept]), axis=1)
         else:
             out = values.mean(axis=1)
         return np.maximum(out, LEAST_REWARD) if self.metric == "sampled_reward" else out
@@ -182,6 +185,7 @@ class Verdict:
 
     def to_dict(self) -> dict[str, Any]:
         """Ready for JSON."""
+
         def plain(effect: Effect) -> dict[str, float | None]:
             return {k: v if math.isfinite(v) else None for k, v in vars(effect).items()}
 

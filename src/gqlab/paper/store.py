@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -19,6 +20,7 @@ class Store:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self._read: dict[str, Measured] = {}  # experiments share jobs: each file is read once
 
     def path(self, job: Job) -> Path:
         return self.folder / f"{job.digest}.npz"
@@ -28,15 +30,24 @@ class Store:
 
     def save(self, job: Job, measured: Measured) -> None:
         """Keep a result; its file appears whole."""
+        self._read.pop(job.digest, None)
         self.folder.mkdir(parents=True, exist_ok=True)
-        arrays = {name: getattr(measured, name) for name in _COUNTS}
-        values = {f"value {name}": value for name, value in measured.values.items()}
+        arrays: dict[str, Any] = {name: getattr(measured, name) for name in _COUNTS}
+        arrays |= {f"value {name}": value for name, value in measured.values.items()}
         arrays["seconds"] = np.array(measured.seconds)
         text = json.dumps(job.settings, sort_keys=True)
-        write_whole(self.path(job), lambda file: np.savez(file, settings=np.array(text), **arrays, **values))
+        write_whole(self.path(job), lambda file: np.savez(file, settings=np.array(text), **arrays))
 
     def load(self, job: Job) -> Measured | None:
         """The result of exactly these settings; None where there is none, or where the file is not one of ours."""
+        if job.digest not in self._read:
+            found = self._read_file(job)
+            if found is None:
+                return None
+            self._read[job.digest] = found
+        return self._read[job.digest]
+
+    def _read_file(self, job: Job) -> Measured | None:
         try:
             with np.load(self.path(job), allow_pickle=False) as file:
                 if json.loads(str(file["settings"])) != json.loads(json.dumps(job.settings)):
@@ -46,7 +57,3 @@ class Store:
                 return Measured(**counts, seconds=float(file["seconds"]), values=values)
         except (OSError, KeyError, ValueError, EOFError, zipfile.BadZipFile):
             return None
-
-    def remove(self, job: Job) -> None:
-        """Forget a result."""
-        self.path(job).unlink(missing_ok=True)

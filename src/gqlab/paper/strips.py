@@ -34,12 +34,14 @@ def strip(judged: Judged) -> str:
     marks.append(_rule(0.0, "one"))
     if side.factor != 1:
         marks.append(_rule(needed(side), "mark"))
-    for effect in verdict.problems[1:]:
-        marks.append(f'<circle cx="{_x(toward(effect, side)[0]):.1f}" cy="{middle}" r="3.2"/>')
+    for k, effect in enumerate(verdict.problems[1:]):  # a little up and down, so that equal ones can be counted
+        y = middle + (k * 5 % 13 - 6) * 1.6
+        marks.append(f'<circle cx="{_x(toward(effect, side)[0]):.1f}" cy="{y:.1f}" r="2.6"/>')
     tone = TONES[verdict.outcome]
     ratio, low, high = toward(verdict.paper, side)
+    width = max(_x(high) - _x(low), 0.1)
     marks.append(
-        f'<rect class="{tone}" x="{_x(low):.1f}" y="{middle - 1.25}" width="{max(_x(high) - _x(low), 0.1):.1f}" height="2.5"/>'
+        f'<rect class="{tone}" x="{_x(low):.1f}" y="{middle - 1.25}" width="{width:.1f}" height="2.5"/>'
         f'<circle class="paper {tone}" style="fill-opacity:1" cx="{_x(ratio):.1f}" cy="{middle}" r="5.5"/>'
     )
     words = f"{judged.claim.name}: {judged.where}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import Any
 
 from gqlab.paper.claims import Judged, summary
@@ -10,10 +11,12 @@ from gqlab.paper.statistics import Effect
 
 
 def number(value: float) -> str:
-    """Three figures; powers of ten where the number is very large or small."""
-    if value != value:
+    """Three figures, or three decimals near 1; powers of ten where the number is very large or small."""
+    if math.isnan(value):
         return "–"
-    if value == 0 or 1e-3 <= abs(value) < 1e4:
+    if 0.1 <= value < 10:
+        return f"{value:.3f}"
+    if 1e-4 <= value < 1e4:
         digits = f"{value:.3g}"
         return digits if "e" not in digits else f"{value:.0f}"
     mantissa, exponent = f"{value:.1e}".split("e")
@@ -34,7 +37,7 @@ def claims_markdown(judged: tuple[Judged, ...], note: str = "") -> str:
     """``claims.md``: the table of verdicts."""
     lines = [f"**{summary(judged)}.**" + (f" {note}" if note else ""), ""]
     lines += [
-        "| claim | figure | verdict | ratio in the paper's setting [95 %] | claimed | further problems | their ratio [95 %] |",
+        "| claim | figure | verdict | in the paper's setting [95 %] | claimed | further problems | there [95 %] |",
         "|---|---|---|---|---|---|---|",
     ]
     for j in judged:
