@@ -138,8 +138,11 @@ def _command(options: Reproduce) -> str:
 
 
 def _check_writable(folder: Path) -> None:
-    """``OSError`` with the folder's name before anything is run, where nothing can be written."""
-    folder.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=folder)
-    os.close(handle)
-    os.unlink(name)
+    """``ValueError`` before anything is run, where nothing can be written."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=folder)
+        os.close(handle)
+        os.unlink(name)
+    except OSError as error:
+        raise ValueError(f"cannot write to the folder {folder}: {error.strerror}") from None

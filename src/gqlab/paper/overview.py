@@ -25,7 +25,7 @@ TINTS = {HOLDS: "#1a7f37", IN_PART: "#9a6700", FAILS: "#b3261e"}
 LEFT_END, RIGHT_END = -1.0, 3.0
 
 #: Inches: the picture, the statements on its left, the plot; what remains is for the verdicts.
-WIDTH, TEXT, PLOT = 11.0, 5.5, 4.2
+WIDTH, TEXT, PLOT = 11.4, 6.15, 4.0
 
 
 def write_overview(folder: Path, judged: tuple[Judged, ...]) -> None:

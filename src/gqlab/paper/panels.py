@@ -59,7 +59,9 @@ def running(values: FloatArray, how: str) -> FloatArray:
 
 def tail(values: FloatArray, at: FloatArray) -> FloatArray:
     """The records in the last tenth of the axis, (n_runs, some)."""
-    return values[:, at > (1 - TAIL) * at[-1]]
+    kept = at > (1 - TAIL) * at[-1]
+    kept[-1] = True
+    return values[:, kept]
 
 
 def tail_mean(values: FloatArray, at: FloatArray) -> FloatArray:

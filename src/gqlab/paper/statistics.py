@@ -76,15 +76,15 @@ class Ratio(Statistic):
         return np.log(over) - np.log(under)
 
     def _value(self, measured: Measured, end: int) -> FloatArray:
-        at = measured.counts(self.common, self.metric).astype(np.float64)
-        kept = at <= end
+        kept = measured.counts(self.common, self.metric) <= end
+        at = measured.counts("updates", self.metric)[kept].astype(np.float64)
         values = running(measured.values[self.metric], self.running)[:, kept]
         if self.window == "end":
             out = values[:, -1]
         elif self.window == "tail":
-            out = tail_mean(values, at[kept])
+            out = tail_mean(values, at)
         elif self.window == "median":
-            out = np.median(tail(values, at[kept]), axis=1)
+            out = np.median(tail(values, at), axis=1)
         else:
             out = values.mean(axis=1)
         return np.maximum(out, LEAST_REWARD) if self.metric == "sampled_reward" else out

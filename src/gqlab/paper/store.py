@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,9 @@ import numpy as np
 from gqlab.paper.jobs import Job, Measured
 from gqlab.results import write_whole
 
+#: Seconds after which a half-written file is nobody's any more.
+STALE = 600
+
 _COUNTS = ("updates", "samples", "gradient_evaluations", "diverged")
 
 
@@ -20,6 +24,9 @@ class Store:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        for left in folder.glob(".*.part"):  # of a process that was killed while it wrote
+            if time.time() - left.stat().st_mtime > STALE:
+                left.unlink(missing_ok=True)
         self._read: dict[str, Measured] = {}  # experiments share jobs: each file is read once
 
     def path(self, job: Job) -> Path:
@@ -49,7 +56,7 @@ class Store:
 
     def _read_file(self, job: Job) -> Measured | None:
         try:
-            with np.load(self.path(job), allow_pickle=False) as file:
+            with self.path(job).open("rb") as opened, np.load(opened, allow_pickle=False) as file:
                 if json.loads(str(file["settings"])) != json.loads(json.dumps(job.settings)):
                     return None
                 values = {name[6:]: file[name] for name in file.files if name.startswith("value ")}
