@@ -57,7 +57,7 @@ def test_bad_input_gets_one_line_and_status_2(capsys, tmp_path):
     assert message.startswith("gqlab: unknown experiment 'nonsense', expected one of garnet-gradient, ")
     assert "cannot write to the folder" in one_line(capsys, "--out", str(file / "deeper"))
     assert "cannot write to the folder" in one_line(capsys, "--out", str(file))
-    assert "device is 'abacus', expected one of 'cpu'" in one_line(capsys, "--device", "abacus", *out)
+    assert "device is 'abacus', expected one of 'cpu', 'cuda'" in one_line(capsys, "--device", "abacus", *out)
     assert "seed is -1, expected at least 0" in one_line(capsys, "--seed", "-1", *out)
     assert not (tmp_path / "out").exists()
 

@@ -159,7 +159,7 @@ def _measure(samples, chain, law, seed, run, theta, omega, gradient, sizes, out)
     )  # fmt: skip
     draw_key = stream_key(seed, run, MONTE_CARLO)
     trajectory_key, restart_key = stream_key(seed, run, TRAJECTORY), stream_key(seed, run, RESTART)
-    s = start_state(chain, restart_key, 0)
+    s = start_state(chain, 0, restart_key, 0)
     n_visited = 0
     if M == 0:
         count[:] = weight
@@ -171,7 +171,7 @@ def _measure(samples, chain, law, seed, run, theta, omega, gradient, sizes, out)
             count[:] = 0.0
             svrg_start(reference, theta[k], omega[k], d)
             for t in range(u, u + M):
-                x, s = next_sample(samples, chain, s, t, trajectory_key, restart_key)
+                x, s = next_sample(samples, chain, 0, s, t, trajectory_key, restart_key)
                 batch[t - u] = x
                 count[x] += 1.0
                 n_visited = svrg_add(samples, x, reference, n_visited, work, d, A)

@@ -13,7 +13,7 @@ from typing import Annotated
 
 import tyro
 
-from gqlab.engine.run import DEVICES
+from gqlab.engine.execute import DEVICES, load_cuda
 from gqlab.paper import words
 from gqlab.paper.claims import Judged, judge_all, summary
 from gqlab.paper.design import Scale
@@ -67,6 +67,8 @@ def reproduce(options: Annotated[Reproduce, tyro.conf.arg(name="")]) -> None:
     wanted = chosen(options.experiment)
     if options.device not in DEVICES:
         raise ValueError(f"device is {options.device!r}, expected one of {', '.join(map(repr, DEVICES))}")
+    if options.device == "cuda":
+        load_cuda()
     if options.seed < 0:
         raise ValueError(f"seed is {options.seed}, expected at least 0")
     scale = Scale(options.quick, options.seed, options.slippery, options.device)
