@@ -38,10 +38,10 @@ def test_help_says_what_a_newcomer_needs(capsys):
     assert "say of every claim whether it holds" in printed
 
 
-def one_line(capsys, *arguments: str) -> str:
+def one_line(capsys, *arguments: str, command: str = "reproduce") -> str:
     """The message of a call that must fail with status 2 and one line on stderr."""
     with pytest.raises(SystemExit) as end:
-        main(["reproduce", *arguments])
+        main([*command.split(), *arguments])
     captured = capsys.readouterr()
     assert end.value.code == 2
     assert captured.out == ""
@@ -60,6 +60,10 @@ def test_bad_input_gets_one_line_and_status_2(capsys, tmp_path):
     assert "device is 'abacus', expected one of 'cpu', 'cuda'" in one_line(capsys, "--device", "abacus", *out)
     assert "seed is -1, expected at least 0" in one_line(capsys, "--seed", "-1", *out)
     assert not (tmp_path / "out").exists()
+    assert "invalid literal for int() with base 10: 'abc'" in one_line(capsys, "--seed", "abc")
+    assert "Unrecognized options: --nonsense" in one_line(capsys, "--nonsense")
+    assert "Unrecognized options: nothing" in one_line(capsys, command="nothing")
+    assert "Expected one of {reproduce, list" in one_line(capsys, command="")
 
 
 def test_the_whole_way_and_what_a_second_call_does(capsys, monkeypatch, out):

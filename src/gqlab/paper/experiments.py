@@ -96,8 +96,8 @@ _CAPTION_VARIANCE = (
     "is 0 at the start of every epoch: there all that remains is the error of the batch mean, the bias."
 )
 _CAPTION_SIZES = (
-    "Dots are means over the runs and over the last 10k iterations, bars their 95 % intervals. M = 1 is Greedy-GQ. The "
-    "line is the power of M that fits the batch sizes of VR-Greedy-GQ best."
+    "Dots are means over the runs and the last 10 % of the iterations, bars their 95 % intervals. M = 1 is Greedy-GQ. "
+    "The line is the power of M that fits the batch sizes of VR-Greedy-GQ best."
 )
 _CAPTION_REWARD = (
     f"{_BAND} r̂ is the mean reward of one walk of 100 steps at each recorded point. The maximum of so many of them "
