@@ -162,8 +162,8 @@ def test_windows_axes_and_best_so_far():
         return math.exp(Ratio("long", "gradient", "x", **(ratio | kept)).log_ratios(results, 0)[0])
 
     assert value(window="end") == pytest.approx(101 / 1)
-    assert value(window="end", running="min") == pytest.approx(1 / 1)
-    assert value(window="end", running="max") == pytest.approx(101 / 101)
+    assert value(window="tail", running="min") == pytest.approx(1 / 5.5)
+    assert value(window="tail", running="max") == pytest.approx(96.5 / 101)
     assert value(window="all") == pytest.approx(1.0)
     assert value(window="tail") == pytest.approx(96.5 / 5.5)  # records 92 to 101 and 10 to 1
     assert value(window="median") == pytest.approx(96.5 / 5.5)

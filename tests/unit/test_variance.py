@@ -36,7 +36,10 @@ def test_greedy_gq_over_all_transitions(garnet_problem):
 def test_vr_greedy_gq_over_the_batch_of_the_run(make, garnet_problem):
     problem = make() if make else garnet_problem
     M, every = 40, 10
-    result = gq.run(problem, gq.VRGreedyGQ(0.1, 0.1, M), n_samples=80, n_runs=2, record_every=every, seed=3)
+    theta0 = np.random.default_rng(0).normal(size=problem.dim)
+    result = gq.run(
+        problem, gq.VRGreedyGQ(0.1, 0.1, M), n_samples=80, n_runs=2, record_every=every, seed=3, theta0=theta0
+    )  # fmt: skip
     error = gq.update_error(problem, result)
     for run in range(2):
         path = np.stack(gq.trajectory(problem, 80, seed=3, run=run), axis=1)
