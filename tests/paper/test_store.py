@@ -45,7 +45,7 @@ def test_what_is_saved_is_what_is_loaded(store):
         {"problem": ProblemSpec("garnet", 1)}, {"problem": ProblemSpec("garnet", 0, seed=1)},
         {"problem": ProblemSpec("frozen-lake", 0, slippery=False)}, {"algorithm": gq.GreedyGQ(0.03)},
         {"algorithm": gq.QLearning()}, {"n_samples": 1001}, {"n_runs": 3}, {"record_every": 50},
-        {"metrics": ("mspbe",)}, {"seed": 1}, {"device": "cuda"},
+        {"metrics": ("mspbe",)}, {"device": "cuda"},
     ],
     ids=str,
 )  # fmt: skip
@@ -58,6 +58,17 @@ def test_results_of_other_code_are_not_taken(store, monkeypatch):
     store.save(JOB, measure(JOB))
     monkeypatch.setattr("gqlab.paper.jobs.source_digest", lambda: "other")
     assert dataclasses.replace(JOB) not in Store(store.folder)
+
+
+def test_problems_and_algorithms_do_not_share_their_luck():
+    """Two feature draws on the same lake have other trajectories; two algorithms on one problem the same, other walks."""
+    lakes = [ProblemSpec("frozen-lake", k) for k in (0, 1)]
+    paths = [np.stack(gq.trajectory(spec.build(), 50, seed=spec.draw)) for spec in lakes]
+    assert not np.array_equal(*paths)
+    jobs = [
+        dataclasses.replace(JOB, problem=spec, algorithm=a) for spec in lakes for a in (gq.GreedyGQ(), gq.VRGreedyGQ())
+    ]
+    assert len({job.walk_seed for job in jobs}) == 4
 
 
 def test_the_lake_is_part_of_the_key_only_where_it_matters():
@@ -73,7 +84,7 @@ def test_a_file_that_is_not_ours_is_done_again(store):
     for content in (whole[: len(whole) // 2], b"", b"something else"):
         path.write_bytes(content)
         assert JOB not in Store(store.folder)
-    other = dataclasses.replace(JOB, seed=9)
+    other = dataclasses.replace(JOB, n_runs=9)
     store.save(other, measure(other))
     os.replace(store.path(other), path)  # the right name, the settings of another
     assert JOB not in Store(store.folder)

@@ -129,7 +129,6 @@ class Scale:
             n_runs=budget.n_runs,
             record_every=budget.record_every,
             metrics=part.metrics,
-            seed=self.seed,
             # Actor-critic and policy gradient have loops of their own, which run on the CPU alone.
             device="cpu" if isinstance(algorithm, ActorCritic | PolicyGradient) else self.device,
         )

@@ -48,25 +48,25 @@ def source_digest() -> str:
     return digest.hexdigest()
 
 
-def gradient(problem: Problem, result: RunResult, seed: int) -> dict[str, FloatArray]:
+def gradient(problem: Problem, result: RunResult, job: Job) -> dict[str, FloatArray]:
     """‖∇J(θ)‖²."""
     return {"gradient": (problem.exact.gradient(result.theta) ** 2).sum(axis=-1)}
 
 
-def mspbe(problem: Problem, result: RunResult, seed: int) -> dict[str, FloatArray]:
+def mspbe(problem: Problem, result: RunResult, job: Job) -> dict[str, FloatArray]:
     """J(θ)."""
     return {"mspbe": problem.exact.mspbe(result.theta)}
 
 
-def reward(problem: Problem, result: RunResult, seed: int) -> dict[str, FloatArray]:
+def reward(problem: Problem, result: RunResult, job: Job) -> dict[str, FloatArray]:
     """The paper's r̂, from a walk of N steps, and the exact long-run reward of π_θ."""
     return {
-        "sampled_reward": sampled_reward(problem, result.theta, REWARD_STEPS, seed),
+        "sampled_reward": sampled_reward(problem, result.theta, REWARD_STEPS, job.walk_seed),
         "exact_reward": problem.exact.average_reward(result.theta),
     }
 
 
-def update(problem: Problem, result: RunResult, seed: int) -> dict[str, FloatArray]:
+def update(problem: Problem, result: RunResult, job: Job) -> dict[str, FloatArray]:
     """E‖update − ∇J(θ)‖²: by Monte Carlo, exactly, and split."""
     error = update_error(problem, result, MONTE_CARLO)
     return {
@@ -77,12 +77,12 @@ def update(problem: Problem, result: RunResult, seed: int) -> dict[str, FloatArr
     }
 
 
-def norm(problem: Problem, result: RunResult, seed: int) -> dict[str, FloatArray]:
+def norm(problem: Problem, result: RunResult, job: Job) -> dict[str, FloatArray]:
     """‖θ‖."""
     return {"norm": np.linalg.norm(result.theta, axis=-1)}
 
 
-Metric = Callable[[Problem, RunResult, int], dict[str, FloatArray]]
+Metric = Callable[[Problem, RunResult, "Job"], dict[str, FloatArray]]
 METRICS: dict[str, Metric] = {m.__name__: m for m in (gradient, mspbe, reward, update, norm)}
 
 
@@ -96,7 +96,6 @@ class Job:
     n_runs: int
     record_every: int
     metrics: tuple[str, ...]
-    seed: int = 0
     device: str = "cpu"
 
     @property
@@ -114,7 +113,6 @@ class Job:
             "metrics": list(self.metrics),
             "reward_steps": REWARD_STEPS,
             "monte_carlo": MONTE_CARLO,
-            "seed": self.seed,
             "device": self.device,
         }
 
@@ -122,6 +120,12 @@ class Job:
     def digest(self) -> str:
         """The key of the result: equal settings and no others have an equal one."""
         return hashlib.sha256(json.dumps(self.settings, sort_keys=True).encode()).hexdigest()[:32]
+
+    @property
+    def walk_seed(self) -> int:
+        """The seed of the walks that estimate rewards: no two problems or algorithms share their luck."""
+        text = json.dumps([self.problem.to_dict(), self.algorithm.to_dict()], sort_keys=True)
+        return int.from_bytes(hashlib.sha256(text.encode()).digest()[:7], "big")
 
     @property
     def work(self) -> int:
@@ -150,12 +154,12 @@ def measure(job: Job) -> Measured:
     begun = time.perf_counter()
     problem = job.problem.build()
     result = run(
-        problem, job.algorithm, job.n_samples, job.n_runs, job.seed,
+        problem, job.algorithm, job.n_samples, job.n_runs, job.problem.draw,
         theta0=job.problem.theta0(job.n_runs, problem.dim), record_every=job.record_every, device=job.device,
         progress=False,
     )  # fmt: skip
     values: dict[str, FloatArray] = {}
     for name in job.metrics:
-        values.update(METRICS[name](problem, result, job.seed))
+        values.update(METRICS[name](problem, result, job))
     seconds = time.perf_counter() - begun
     return Measured(result.updates, result.samples, result.gradient_evaluations, result.diverged, seconds, values)

@@ -44,7 +44,7 @@ class ProblemSpec:
 
     @property
     def draw(self) -> int:
-        """The seed of this problem's own draws."""
+        """The seed of this problem's own draws, and of the trajectories of its runs."""
         return 1000 * self.seed + self.number
 
     def build(self) -> Problem:
