@@ -64,7 +64,10 @@ class Judged:
 BELOW, MUCH_BELOW, ABOVE, MUCH_ABOVE = Side("below"), Side("below", 0.5), Side("above"), Side("above", 2.0)
 
 _TAIL = Ratio("long", "gradient", "‖∇J‖², mean over the last 10 %", "tail", common="samples")
-_MEDIAN = (Ratio("long", "gradient", "‖∇J‖², median over the last 10 %", "median", common="samples"),)
+_OTHERWISE = (
+    Ratio("long", "gradient", "‖∇J‖², median over the last 10 %", "median", common="samples"),
+    Ratio("long", "gradient", "lowest ‖∇J‖² so far, at the end", "end", running="min", common="samples"),
+)
 _TAIL_COMPUTATIONS = Ratio(
     "long", "gradient", "‖∇J‖², at equal gradient computations", "tail", common="gradient_evaluations"
 )
@@ -114,7 +117,7 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     Claim(
         "garnet-gradient-asymptotic", "garnet-gradient",
-        "Garnet: VR-Greedy-GQ reaches a smaller asymptotic gradient norm", _TAIL, BELOW, _MEDIAN,
+        "Garnet: VR-Greedy-GQ reaches a smaller asymptotic gradient norm", _TAIL, BELOW, _OTHERWISE,
     ),
     Claim(
         "garnet-gradient-computations", "garnet-gradient",
@@ -136,7 +139,7 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "frozen-lake-gradient-asymptotic", "frozen-lake-gradient",
         "Frozen Lake: VR-Greedy-GQ reaches a much smaller asymptotic gradient norm", _TAIL, MUCH_BELOW,
-        _MEDIAN,
+        _OTHERWISE,
     ),
     Claim(
         "frozen-lake-gradient-computations", "frozen-lake-gradient",
@@ -158,7 +161,7 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "frozen-lake-evaluation", "frozen-lake-evaluation",
         "Frozen Lake, fixed policy: VR-Greedy-GQ reaches a much smaller asymptotic gradient norm",
-        _TAIL, MUCH_BELOW, _MEDIAN,
+        _TAIL, MUCH_BELOW, _OTHERWISE,
     ),
     Claim(
         "baird-q-learning", "baird", "Baird's counterexample: semi-gradient Q-learning diverges",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import matplotlib
 import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from gqlab.checks import FloatArray
 from gqlab.paper.panels import Panel, Series
@@ -32,6 +33,9 @@ COLOURS = {
 #: Width and height of a panel in inches, and its margins; direct labels stand in the right one.
 PANEL = 4.5, 3.0
 LEFT, RIGHT, BOTTOM, TOP = 0.82, 1.2, 0.48, 0.32
+
+
+_RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def colour(label: str) -> str:
@@ -104,8 +108,11 @@ def draw_panel(axes: Any, panel: Panel) -> None:
     axes.set(title=panel.title, xlabel=panel.x_label, ylabel=panel.y_label)
     if panel.log_y:
         axes.set_yscale("log")
-    for axis in (axes.xaxis,) if panel.log_y else (axes.xaxis, axes.yaxis):
-        axis.set_major_formatter(FuncFormatter(_short))
+    axes.xaxis.set_major_formatter(FuncFormatter(_short))
+    if panel.log_y:
+        _label_powers(axes)
+    else:
+        axes.yaxis.set_major_formatter(FuncFormatter(_short))
     axes.margins(x=0.02)
     if any(s.style == "points" for s in panel.series):
         axes.set_xticks(sorted({x for s in panel.series if s.style == "points" for x in s.x}))
@@ -140,6 +147,24 @@ def _label_ends(axes: Any, panel: Panel) -> None:
             color=COLOURS["VR-Greedy-GQ"] if series.style == "fit" else colour(series.label), fontsize=8.5,
             annotation_clip=False,
         )  # fmt: skip
+
+
+def _label_powers(axes: Any) -> None:
+    """Powers of ten in plain letters; where less than one and a half decades are seen, their multiples too."""
+    low, high = axes.get_ylim()
+    decades = math.log10(high / low)
+    axes.yaxis.set_major_formatter(FuncFormatter(_power))
+    axes.yaxis.set_minor_formatter(FuncFormatter(_power) if decades < 1.5 else NullFormatter())
+    if decades < 1.5:
+        axes.yaxis.set_minor_locator(LogLocator(subs=(2, 5) if decades > 0.6 else (2, 3, 4, 5, 6, 8)))
+
+
+def _power(value: float, _position: int) -> str:
+    """0.003 as 3·10⁻³."""
+    exponent = math.floor(math.log10(value) + 1e-9)
+    factor = round(value / 10.0**exponent)
+    power = f"10{str(exponent).translate(_RAISED)}"
+    return power if factor == 1 else f"{factor}·{power}"
 
 
 def _apart(heights: FloatArray, gap: float) -> FloatArray:
