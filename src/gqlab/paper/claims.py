@@ -78,8 +78,8 @@ _UPDATE_BESIDE = (
     Ratio("variance", "update_sampled", "the same by 500 Monte Carlo samples", "tail"),
     Ratio("variance", "update_variance", "its variance alone", "tail"),
     Ratio("variance", "update_bias", "its bias² alone", "tail"),
-    Ratio("variance", "update_error", "mean over the whole run, first epoch included", "all"),
 )
+_UPDATE_WHOLE = Ratio("variance", "update_error", "E‖update − ∇J‖², exactly, mean over the whole run", "all")
 _SLOPE = Slope("batch size", "gradient", "asymptotic ‖∇J‖²")
 
 
@@ -124,8 +124,14 @@ CLAIMS: tuple[Claim, ...] = (
         "Garnet: VR-Greedy-GQ outperforms Greedy-GQ at equal gradient computations", _TAIL_COMPUTATIONS, BELOW,
     ),
     Claim(
-        "garnet-variance", "garnet-variance",
-        "Garnet: the updates of VR-Greedy-GQ have a much smaller variance", _UPDATE, MUCH_BELOW, _UPDATE_BESIDE,
+        "garnet-variance-end", "garnet-variance",
+        "Garnet: at the end the updates of VR-Greedy-GQ have a much smaller variance",
+        _UPDATE, MUCH_BELOW, _UPDATE_BESIDE,
+    ),
+    Claim(
+        "garnet-variance-whole", "garnet-variance",
+        "Garnet: over the whole run the updates of VR-Greedy-GQ have a much smaller variance",
+        _UPDATE_WHOLE, MUCH_BELOW,
     ),
     Claim(
         "garnet-batch-size", "garnet-batch-size",
@@ -146,8 +152,14 @@ CLAIMS: tuple[Claim, ...] = (
         "Frozen Lake: VR-Greedy-GQ outperforms Greedy-GQ at equal gradient computations", _TAIL_COMPUTATIONS, BELOW,
     ),
     Claim(
-        "frozen-lake-variance", "frozen-lake-variance",
-        "Frozen Lake: the updates of VR-Greedy-GQ have a much smaller variance", _UPDATE, MUCH_BELOW, _UPDATE_BESIDE,
+        "frozen-lake-variance-end", "frozen-lake-variance",
+        "Frozen Lake: at the end the updates of VR-Greedy-GQ have a much smaller variance",
+        _UPDATE, MUCH_BELOW, _UPDATE_BESIDE,
+    ),
+    Claim(
+        "frozen-lake-variance-whole", "frozen-lake-variance",
+        "Frozen Lake: over the whole run the updates of VR-Greedy-GQ have a much smaller variance",
+        _UPDATE_WHOLE, MUCH_BELOW,
     ),
     Claim(
         "frozen-lake-batch-size", "frozen-lake-batch-size",
