@@ -257,3 +257,12 @@ def test_single_precision_stays_close():
         double, single = (gq.run(problem, algorithm, n_samples=500, n_runs=2, dtype=t) for t in ("float64", "float32"))
         assert single.theta.dtype == np.float32
         assert np.abs(double.theta - single.theta).max() < 1e-3
+
+
+@pytest.mark.parametrize("algorithm", [gq.ActorCritic(), gq.PolicyGradient(0.02, 4, 6), gq.QLearning()], ids=repr)
+def test_the_first_record_is_the_first_point(algorithm):
+    problem = problem_of(3, n_actions=3)
+    theta0 = np.random.default_rng(0).normal(size=(3, 2))
+    result = gq.run(problem, algorithm, n_samples=240, n_runs=3, theta0=theta0)
+    assert np.array_equal(result.theta[:, 0], theta0)
+    assert not result.omega[:, 0].any()

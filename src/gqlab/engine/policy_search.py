@@ -143,6 +143,8 @@ def advance(joined, chain, plan, runs, records, run, stop, theta, omega, work, t
     u = runs.updates[run]
     s = runs.s[run] if u > 0 else start_state(chain, problem, restart_key, 0)
     finite = runs.diverged_at[run] < 0
+    if u == 0:
+        record(plan, records, run, theta, omega, u, d)
     next_output = runs.next_output[run]
     segment = 1 + SEGMENT_NUMBERS // (d * A * max(1, n * H))
     while u < plan.until[run] and finite and stop[0] == 0:
