@@ -113,8 +113,11 @@ def test_an_interruption_loses_nothing_that_was_finished(store, monkeypatch):
     assert collect(experiment, scale, store) is not None
     run_missing(experiment, scale, store, quiet=True)
     assert len(again) == len(jobs) - 3
-    run_missing(experiment, scale, store, force=True, quiet=True)
+    later = Store(store.folder)
+    run_missing(experiment, scale, later, force=True, quiet=True)
     assert len(again) == 2 * len(jobs) - 3
+    run_missing(BY_NAME["garnet-reward"], scale, later, force=True, quiet=True)  # its own part alone is left to do
+    assert len(again) == 3 * len(jobs) - 3 - len(jobs) // 2
 
 
 def test_an_interruption_while_writing_leaves_no_half_file(store, monkeypatch):

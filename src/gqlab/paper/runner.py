@@ -36,7 +36,8 @@ def run_missing(
     """Do the jobs of ``experiment`` that are not in the store (all with ``force``); returns the seconds that took."""
     begun = time.perf_counter()
     jobs = scale.jobs(experiment)
-    missing = [job for job in jobs if force or job not in store]
+    # What this store saved itself is new: experiments share jobs, and force does each once.
+    missing = [job for job in jobs if job not in store or (force and job.digest not in store.saved)]
     with _bar(experiment.name, sum(job.work for job in jobs), quiet) as bar:
         bar.update(sum(job.work for job in jobs) - sum(job.work for job in missing))
         for job in missing:

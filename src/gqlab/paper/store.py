@@ -27,6 +27,8 @@ class Store:
         for left in folder.glob(".*.part"):  # of a process that was killed while it wrote
             if time.time() - left.stat().st_mtime > STALE:
                 left.unlink(missing_ok=True)
+        #: The digests of what was saved here, not found.
+        self.saved: set[str] = set()
         self._read: dict[str, Measured] = {}  # experiments share jobs: each file is read once
 
     def path(self, job: Job) -> Path:
@@ -43,6 +45,7 @@ class Store:
         arrays |= {f"value {name}": value for name, value in measured.values.items()}
         arrays["seconds"] = np.array(measured.seconds)
         text = json.dumps(job.settings, sort_keys=True)
+        self.saved.add(job.digest)
         write_whole(self.path(job), lambda file: np.savez(file, settings=np.array(text), **arrays))
 
     def load(self, job: Job) -> Measured | None:
