@@ -12,9 +12,12 @@ Greedy-GQ, its variance-reduced form VR-Greedy-GQ (ICLR 2021), and the exact qua
 """
 
 from gqlab import theory
-from gqlab.algorithms import Algorithm, GreedyGQ, VRGreedyGQ
+from gqlab.algorithms import ActorCritic, Algorithm, GreedyGQ, PolicyGradient, QLearning, VRGreedyGQ
+from gqlab.baird import baird
+from gqlab.engine.rollout import sampled_reward
 from gqlab.engine.run import run
 from gqlab.engine.steps import Trajectory, batch_indices, greedy_gq_steps, pseudo_gradient, svrg_epoch, trajectory
+from gqlab.engine.variance import UpdateError, update_error
 from gqlab.features import random_features
 from gqlab.garnet import garnet
 from gqlab.grid import GridResult, grid, sweep
@@ -25,6 +28,7 @@ from gqlab.results import RunResult
 from gqlab.version import __version__
 
 __all__ = [
+    "ActorCritic",
     "Algorithm",
     "EpsilonGreedy",
     "FiniteMDP",
@@ -34,12 +38,16 @@ __all__ = [
     "GridResult",
     "Mellowmax",
     "Operator",
+    "PolicyGradient",
     "Problem",
+    "QLearning",
     "RunResult",
     "Softmax",
     "Trajectory",
+    "UpdateError",
     "VRGreedyGQ",
     "__version__",
+    "baird",
     "batch_indices",
     "garnet",
     "greedy_gq_steps",
@@ -47,8 +55,10 @@ __all__ = [
     "pseudo_gradient",
     "random_features",
     "run",
+    "sampled_reward",
     "svrg_epoch",
     "sweep",
     "theory",
     "trajectory",
+    "update_error",
 ]

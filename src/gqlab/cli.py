@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
+import io
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import tyro
 
+from gqlab.paper.commands import list_experiments, reproduce
 from gqlab.theory.commands import rates, theory
 
-COMMANDS: dict[str, Callable[..., Any]] = {
+COMMANDS: dict[str, Callable[..., None]] = {
+    "reproduce": reproduce,
+    "list": list_experiments,
     "theory": theory,
     "rates": rates,
 }
@@ -19,9 +25,50 @@ COMMANDS: dict[str, Callable[..., Any]] = {
 def main(arguments: Sequence[str] | None = None) -> None:
     """Entry point. Bad input: one line on stderr and exit status 2."""
     try:
-        tyro.extras.subcommand_cli_from_dict(
-            COMMANDS, prog="gqlab", description="Provably convergent off-policy control.", args=arguments
-        )
+        _parse(arguments)()
     except (ValueError, OSError) as error:
         print(f"gqlab: {error}", file=sys.stderr)
         raise SystemExit(2) from None
+    except KeyboardInterrupt:
+        print("gqlab: interrupted; what was finished is kept, and the same command goes on from there", file=sys.stderr)
+        raise SystemExit(130) from None
+
+
+def _parse(arguments: Sequence[str] | None) -> Callable[[], None]:
+    """The command that the arguments ask for, not yet begun."""
+    told = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(told):
+            command: Callable[[], None] = tyro.extras.subcommand_cli_from_dict(
+                {name: _later(command) for name, command in COMMANDS.items()},
+                prog="gqlab",
+                description="Provably convergent off-policy control: Greedy-GQ and VR-Greedy-GQ.",
+                args=arguments,
+            )
+        return command
+    except SystemExit as end:
+        if end.code == 2:
+            raise ValueError(_one_line(told.getvalue())) from None
+        raise
+
+
+def _later(command: Callable[..., None]) -> Callable[..., Callable[[], None]]:
+    """``command`` with its arguments, to be called when they are known to be right."""
+
+    @functools.wraps(command)
+    def bound(*args: Any, **kwargs: Any) -> Callable[[], None]:
+        return functools.partial(command, *args, **kwargs)
+
+    return bound
+
+
+def _one_line(box: str) -> str:
+    """What a box of several lines says, up to its first rule."""
+    said: list[str] = []
+    for line in box.splitlines():
+        text = line.strip("│╭╮╰╯ \t")
+        if said and text.startswith("─"):
+            break
+        if text and not text.startswith("─"):
+            said.append(text)
+    return " ".join(said) + " (gqlab --help tells more)"

@@ -61,8 +61,12 @@ def default_threads() -> int:
 def advance_all(
     samples: Samples, chain: Chain, plan: Plan, runs: Runs, records: Records,
     features_and_actions: tuple[int, int], threads: int, progress: Callable[[int], None],
+    advance_block: Callable[..., None] = advance_block,
 ) -> None:  # fmt: skip
-    """Take every run to its end; ``progress`` hears the number of updates done. Ctrl-C stops it within milliseconds."""
+    """Take every run to its end; ``progress`` hears the number of updates done. Ctrl-C stops it within milliseconds.
+
+    ``advance_block`` is the compiled loop of the algorithm.
+    """
     n_runs = len(plan.seed)
     size = max(1, -(-n_runs // (8 * threads)))  # some blocks for each thread, so that none waits long for the others
     stop = np.zeros(1, dtype=np.int64)

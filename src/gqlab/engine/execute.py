@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from gqlab import checks
 from gqlab.algorithms import Algorithm
-from gqlab.engine import cpu
+from gqlab.engine import cpu, policy_search
 from gqlab.engine.loop import Plan, Records, Runs
 from gqlab.engine.tables import join_tables, offsets
 from gqlab.problem import Problem
@@ -56,10 +56,22 @@ class Cell:
 
 
 def execute(
+    problems: list[Problem], cells: list[Cell], n_samples: int, record_every: int, **settings: Any
+) -> list[RunResult]:
+    """The results of all cells; cells whose algorithms share a compiled loop go to the device together."""
+    loops = [policy_search.loop_of(cell.algorithm) for cell in cells]
+    results: dict[int, RunResult] = {}
+    for loop in dict.fromkeys(loops):
+        mine = [k for k in range(len(cells)) if loops[k] == loop]
+        some = _execute(problems, [cells[k] for k in mine], n_samples, record_every, **settings)
+        results.update(zip(mine, some, strict=True))
+    return [results[k] for k in range(len(cells))]
+
+
+def _execute(
     problems: list[Problem], cells: list[Cell], n_samples: int, record_every: int, *, device: str, dtype: str,
     threads: int | None, progress: bool | None,
 ) -> list[RunResult]:  # fmt: skip
-    """The results of all cells."""
     if device not in DEVICES:
         raise ValueError(f"device is {device!r}, expected one of {', '.join(map(repr, DEVICES))}")
     if dtype not in list(DTYPES):
@@ -67,6 +79,9 @@ def execute(
     n_samples = checks.integer("n_samples", n_samples, least=1, below=2**48)
     record_every = checks.integer("record_every", record_every, least=1, below=2**48)
     threads = cpu.default_threads() if threads is None else checks.integer("threads", threads, least=1)
+    block = policy_search.block_of(cells[0].algorithm, [problems[cell.problem] for cell in cells], problems, dtype)
+    if block is not None and device != "cpu":
+        raise ValueError(f"device is {device!r}, but {type(cells[0].algorithm).__name__} runs on the CPU alone")
     d, A = problems[0].dim, problems[0].mdp.n_actions
     total = sum(cell.n_runs for cell in cells) * (n_samples // record_every + 2)
     if total * d > MOST_RECORDED:
@@ -88,7 +103,8 @@ def execute(
         if device == "cuda":
             load_cuda().advance_all(samples, chain, plan, runs, records, (d, A), advanced)
         else:
-            cpu.advance_all(samples, chain, plan, runs, records, (d, A), threads, advanced)
+            loop = block or cpu.advance_block
+            cpu.advance_all(samples, chain, plan, runs, records, (d, A), threads, advanced, loop)
     settings = {"n_samples": n_samples, "record_every": record_every, "dtype": dtype, "device": device}
     mine = offsets([cell.n_runs for cell in cells])
     return [
@@ -106,6 +122,8 @@ def _state(cell: Cell, d: int, dtype: str) -> Runs:
         return Runs(
             r.theta[:, -1], r.omega[:, -1], r.state, last, r.output, r.output_update, r.next_output, r.diverged_at
         )
+    if cell.omega0 is not None and not cell.algorithm.has_omega:
+        raise ValueError(f"omega0 is given, but {type(cell.algorithm).__name__} has no ω")
     radius = cell.algorithm.radius
     return Runs(
         theta=_first_point("theta0", cell.theta0, n, d, radius).astype(dtype, order="C"),

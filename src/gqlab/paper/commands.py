@@ -1,0 +1,150 @@
+"""``gqlab reproduce`` and ``gqlab list``."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shlex
+import tempfile
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+from gqlab.engine.execute import DEVICES, load_cuda
+from gqlab.paper import words
+from gqlab.paper.claims import Judged, judge_all, summary
+from gqlab.paper.design import Scale
+from gqlab.paper.experiments import EXPERIMENTS, chosen
+from gqlab.paper.figures import write_figure
+from gqlab.paper.overview import write_overview
+from gqlab.paper.panels import panels
+from gqlab.paper.report import About, page
+from gqlab.paper.runner import Results, collect, run_missing
+from gqlab.paper.store import Store
+from gqlab.results import write_whole
+
+#: Where the results go unless ``--out`` says otherwise.
+OUT, OUT_QUICK = Path("results/paper"), Path("results/quick")
+
+
+@dataclass(frozen=True)
+class Reproduce:
+    """Run every experiment of the paper, draw its figures, and say of every claim whether it holds."""
+
+    experiment: Annotated[tuple[str, ...], tyro.conf.arg(metavar="[NAME ...]", help_behavior_hint="")] = ()
+    """Run only these experiments (names: gqlab list). The report covers all that are finished."""
+
+    quick: tyro.conf.FlagCreatePairsOff[bool] = False
+    """Every experiment, but smaller: seconds instead of minutes, and verdicts that are only a preview."""
+
+    out: Annotated[Path | None, tyro.conf.arg(metavar="DIR", help_behavior_hint="")] = None
+    """The folder for figures, data, verdicts and the report. Default: results/paper, or results/quick with --quick."""
+
+    seed: int = 0
+    """Of all random numbers: problems, features, trajectories."""
+
+    device: Annotated[str, tyro.conf.arg(metavar="{" + ",".join(DEVICES) + "}")] = "cpu"
+    """Where the runs are computed."""
+
+    slippery: bool = True
+    """Frozen Lake with slippery ice, or (--no-slippery) without."""
+
+    force: tyro.conf.FlagCreatePairsOff[bool] = False
+    """Start over: do again what is already finished."""
+
+    quiet: Annotated[bool, tyro.conf.Suppress] = field(default=False)
+    """No progress bars."""
+
+
+def reproduce(options: Annotated[Reproduce, tyro.conf.arg(name="")]) -> None:
+    """Run every experiment of the paper, draw its figures, and say of every claim whether it holds.
+
+    Finished work is kept: a second call, or one after Ctrl-C, does only what is missing.
+    """
+    wanted = chosen(options.experiment)
+    if options.device not in DEVICES:
+        raise ValueError(f"device is {options.device!r}, expected one of {', '.join(map(repr, DEVICES))}")
+    if options.device == "cuda":
+        load_cuda()
+    if options.seed < 0:
+        raise ValueError(f"seed is {options.seed}, expected at least 0")
+    scale = Scale(options.quick, options.seed, options.slippery, options.device)
+    folder = options.out or (OUT_QUICK if options.quick else OUT)
+    _check_writable(folder)
+    store = Store(folder / "data")
+    for experiment in wanted:
+        run_missing(experiment, scale, store, force=options.force, quiet=options.quiet)
+    results = _finished(scale, store)
+    judged = judge_all(results)
+    _write(folder, scale, options, results, judged)
+    for j in judged:
+        print(f"{j.verdict.outcome:<14} {j.claim.statement}")
+    print(f"{summary(judged)}. Report: {folder / 'report.html'}")
+
+
+def list_experiments() -> None:
+    """List the experiments of the paper."""
+    width = max(len(e.name) for e in EXPERIMENTS)
+    for e in EXPERIMENTS:
+        print(f"{e.name:<{width}}  {e.figure:<22}  {e.title}")
+
+
+def _finished(scale: Scale, store: Store) -> dict[str, Results]:
+    """All experiments whose results are there, in the paper's order."""
+    found: dict[str, Results] = {}
+    for experiment in EXPERIMENTS:
+        results = collect(experiment, scale, store)
+        if results is not None:
+            found[experiment.name] = results
+    return found
+
+
+def _write(
+    folder: Path, scale: Scale, options: Reproduce, results: dict[str, Results], judged: tuple[Judged, ...]
+) -> None:
+    versions = {"gqlab": version("gqlab"), "Python": platform.python_version()}
+    versions |= {name: version(name) for name in ("numpy", "scipy", "numba", "gymnasium", "matplotlib")}
+    seconds = _seconds(results)
+    about = About(scale, _command(options), versions, seconds)
+    for name, found in results.items():
+        write_figure(folder, name, panels(found))
+    write_overview(folder, judged)
+    facts = {"command": about.command, "seed": scale.seed, "quick": scale.quick, "versions": versions}
+    note = "From a quick run: a preview." if scale.quick else ""
+    texts = {
+        "claims.json": words.claims_json(judged, facts),
+        "claims.md": words.claims_markdown(judged, note),
+        "report.html": page(judged, results, about),
+    }
+    for name, text in texts.items():
+        write_whole(folder / name, lambda file, text=text: file.write(text.encode()))  # type: ignore[misc]
+
+
+def _seconds(results: dict[str, Results]) -> float:
+    """The time that the jobs took; those that experiments share are counted once."""
+    jobs = (m for found in results.values() for group in found.measured.values() for m in group.values())
+    return sum({id(m): m.seconds for m in jobs}.values())
+
+
+def _command(options: Reproduce) -> str:
+    """The command that gives this report from nothing."""
+    parts = ["gqlab", "reproduce"]
+    parts += ["--quick"] if options.quick else []
+    parts += ["--seed", str(options.seed)] if options.seed else []
+    parts += ["--device", options.device] if options.device != "cpu" else []
+    parts += [] if options.slippery else ["--no-slippery"]
+    return shlex.join(parts)
+
+
+def _check_writable(folder: Path) -> None:
+    """``ValueError`` before anything is run, where nothing can be written."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=folder)
+        os.close(handle)
+        os.unlink(name)
+    except OSError as error:
+        raise ValueError(f"cannot write to the folder {folder}: {error.strerror}") from None

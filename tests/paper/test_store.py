@@ -1,0 +1,156 @@
+"""What is kept on disk: whole files, of these settings and no others, whatever happens in between."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import time
+
+import numpy as np
+import pytest
+
+import gqlab as gq
+from gqlab.paper import runner
+from gqlab.paper.design import Scale
+from gqlab.paper.experiments import BY_NAME
+from gqlab.paper.jobs import Job, measure
+from gqlab.paper.problems import ProblemSpec
+from gqlab.paper.runner import collect, run_missing
+from gqlab.paper.store import Store
+from paper.conftest import Tiny
+
+JOB = Job(ProblemSpec("garnet", 0), gq.GreedyGQ(), n_samples=1000, n_runs=2, record_every=100, metrics=("gradient",))
+
+
+@pytest.fixture
+def store(tmp_path):
+    return Store(tmp_path / "data")
+
+
+def test_what_is_saved_is_what_is_loaded(store):
+    assert JOB not in store
+    measured = measure(JOB)
+    store.save(JOB, measured)
+    loaded = Store(store.folder).load(JOB)
+    for name in ("updates", "samples", "gradient_evaluations", "diverged"):
+        assert np.array_equal(getattr(loaded, name), getattr(measured, name))
+    assert np.array_equal(loaded.values["gradient"], measured.values["gradient"])
+    assert loaded.seconds == measured.seconds > 0
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"problem": ProblemSpec("garnet", 1)}, {"problem": ProblemSpec("garnet", 0, seed=1)},
+        {"problem": ProblemSpec("frozen-lake", 0, slippery=False)}, {"algorithm": gq.GreedyGQ(0.03)},
+        {"algorithm": gq.QLearning()}, {"n_samples": 1001}, {"n_runs": 3}, {"record_every": 50},
+        {"metrics": ("mspbe",)}, {"device": "cuda"},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_result_of_other_settings_is_not_taken(store, change):
+    store.save(JOB, measure(JOB))
+    assert dataclasses.replace(JOB, **change) not in store
+
+
+def test_results_of_other_code_are_not_taken(store, monkeypatch):
+    store.save(JOB, measure(JOB))
+    monkeypatch.setattr("gqlab.paper.jobs.source_digest", lambda: "other")
+    assert dataclasses.replace(JOB) not in Store(store.folder)
+
+
+def test_problems_and_algorithms_do_not_share_their_luck():
+    """Two feature draws on the same lake have other trajectories; two algorithms on one problem the same, other walks."""
+    lakes = [ProblemSpec("frozen-lake", k) for k in (0, 1)]
+    paths = [np.stack(gq.trajectory(spec.build(), 50, seed=spec.draw)) for spec in lakes]
+    assert not np.array_equal(*paths)
+    jobs = [
+        dataclasses.replace(JOB, problem=spec, algorithm=a) for spec in lakes for a in (gq.GreedyGQ(), gq.VRGreedyGQ())
+    ]
+    assert len({job.walk_seed for job in jobs}) == 4
+
+
+def test_the_lake_is_part_of_the_key_only_where_it_matters():
+    lake, dry = (ProblemSpec("frozen-lake", 0, slippery=slippery).to_dict() for slippery in (True, False))
+    assert lake != dry
+    assert ProblemSpec("garnet", 0, slippery=False).to_dict() == ProblemSpec("garnet", 0).to_dict()
+
+
+def test_a_file_that_is_not_ours_is_done_again(store):
+    store.save(JOB, measure(JOB))
+    path = store.path(JOB)
+    whole = path.read_bytes()
+    for content in (whole[: len(whole) // 2], b"", b"something else"):
+        path.write_bytes(content)
+        assert JOB not in Store(store.folder)
+    other = dataclasses.replace(JOB, n_runs=9)
+    store.save(other, measure(other))
+    os.replace(store.path(other), path)  # the right name, the settings of another
+    assert JOB not in Store(store.folder)
+
+
+def test_an_interruption_loses_nothing_that_was_finished(store, monkeypatch):
+    experiment, scale = BY_NAME["garnet-mspbe"], Tiny()
+    jobs = scale.jobs(experiment)
+    done: list[Job] = []
+
+    def interrupted(job):
+        if len(done) == 3:
+            raise KeyboardInterrupt
+        done.append(job)
+        return measure(job)
+
+    monkeypatch.setattr(runner, "measure", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        run_missing(experiment, scale, store, quiet=True)
+    assert sorted(p.name for p in store.folder.iterdir()) == sorted(f"{job.digest}.npz" for job in done)
+    assert collect(experiment, scale, store) is None
+    again: list[Job] = []
+    monkeypatch.setattr(runner, "measure", lambda job: again.append(job) or measure(job))
+    run_missing(experiment, scale, store, quiet=True)
+    assert again == [job for job in jobs if job not in done]
+    assert collect(experiment, scale, store) is not None
+    run_missing(experiment, scale, store, quiet=True)
+    assert len(again) == len(jobs) - 3
+    later = Store(store.folder)
+    run_missing(experiment, scale, later, force=True, quiet=True)
+    assert len(again) == 2 * len(jobs) - 3
+    run_missing(BY_NAME["garnet-reward"], scale, later, force=True, quiet=True)  # its own part alone is left to do
+    assert len(again) == 3 * len(jobs) - 3 - len(jobs) // 2
+
+
+def test_an_interruption_while_writing_leaves_no_half_file(store, monkeypatch):
+    measured = measure(JOB)
+
+    def dying(file, **arrays):
+        file.write(b"half")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(np, "savez", dying)
+    with pytest.raises(KeyboardInterrupt):
+        store.save(JOB, measured)
+    assert list(store.folder.iterdir()) == []
+
+
+def test_half_files_of_a_killed_process_are_cleared_once_they_are_old(store):
+    store.folder.mkdir()
+    old, new = store.folder / ".a.npz.x.part", store.folder / ".b.npz.y.part"
+    for path in (old, new):
+        path.write_bytes(b"half")
+    os.utime(old, (time.time() - 3600,) * 2)
+    Store(store.folder)
+    assert not old.exists()
+    assert new.exists()
+
+
+def test_experiments_share_what_they_have_in_common():
+    scale = Scale()
+    mspbe = {job.digest for job in scale.jobs(BY_NAME["garnet-mspbe"])}
+    assert mspbe < {job.digest for job in scale.jobs(BY_NAME["garnet-reward"])}
+    assert mspbe < {job.digest for job in scale.jobs(BY_NAME["garnet-gradient"])}
+
+
+def test_settings_are_plain_json():
+    assert json.loads(json.dumps(JOB.settings)) == JOB.settings
+    assert len(JOB.digest) == 32
