@@ -108,7 +108,9 @@ def _execute(
     settings = {"n_samples": n_samples, "record_every": record_every, "dtype": dtype, "device": device}
     mine = offsets([cell.n_runs for cell in cells])
     return [
-        _result(cell, problems[cell.problem], u, *view, Runs(*(part[a:b] for part in runs)), settings)
+        _result(
+            cell, problems[cell.problem], u, *view, Runs(*(part[a:b] for part in runs)), settings, theta_records.nbytes
+        )
         for cell, u, view, a, b in zip(cells, updates, views, mine[:-1], mine[1:], strict=True)
     ]
 
@@ -206,7 +208,7 @@ def _old_records(cell: Cell, updates: NDArray[np.int64], every: int, theta: NDAr
 
 def _result(
     cell: Cell, problem: Problem, updates: NDArray[np.int64], theta: NDArray[Any], omega: NDArray[Any], runs: Runs,
-    settings: dict[str, Any],
+    settings: dict[str, Any], records_bytes: int,
 ) -> RunResult:  # fmt: skip
     versions = {
         "gqlab": __version__,
@@ -214,9 +216,11 @@ def _result(
         "numba": numba.__version__,
         "python": platform.python_version(),
     }
+    if theta.nbytes < records_bytes:  # not a view of the records of all cells, which it would keep alive
+        theta, omega = theta.copy(), omega.copy()
     return RunResult(
-        theta=theta.copy(),  # not a view of the records of all cells, which it would keep alive
-        omega=omega.copy(),
+        theta=theta,
+        omega=omega,
         samples=cell.algorithm.samples(updates),
         updates=updates,
         gradient_evaluations=cell.algorithm.gradient_evaluations(updates),
