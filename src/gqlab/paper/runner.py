@@ -64,4 +64,6 @@ def _bar(name: str, total: int, quiet: bool) -> Any:
     from tqdm import tqdm
 
     shape = "{desc:<30} {percentage:3.0f}% |{bar}| {elapsed}, {remaining} left"
-    return tqdm(total=total, desc=name, bar_format=shape, disable=quiet, file=sys.stderr, dynamic_ncols=True)
+    pace = 0.1 if sys.stderr.isatty() else 10.0  # seconds: a log file gets few lines
+    settings = {"bar_format": shape, "disable": quiet, "mininterval": pace, "dynamic_ncols": True}
+    return tqdm(total=total, desc=name, file=sys.stderr, **settings)
