@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from dataclasses import asdict, dataclass, fields
 from typing import Any, ClassVar
 
@@ -15,8 +14,8 @@ from gqlab import checks
 Counts = NDArray[np.int64]
 
 
-class Algorithm(ABC):
-    """What :func:`gqlab.run` runs. Counts are per run, from its beginning."""
+class Algorithm:
+    """What :func:`gqlab.run` runs. Counts are per run, from its beginning; by default an update takes one sample."""
 
     eta_theta: float
     radius: float
@@ -35,22 +34,25 @@ class Algorithm(ABC):
             if name in names:
                 object.__setattr__(self, name, checks.number(name, getattr(self, name), above=0, infinite=infinite))
 
+    def __post_init__(self) -> None:
+        self._check()
+
     @property
-    @abstractmethod
     def epoch(self) -> int:
         """M, the samples of a batch; 0 where there are no batches."""
+        return 0
 
-    @abstractmethod
     def n_updates(self, n_samples: int) -> int:
         """The updates that a budget of samples allows."""
+        return n_samples
 
-    @abstractmethod
     def samples(self, updates: Counts) -> Counts:
         """The samples that have been drawn when so many updates are done."""
+        return updates
 
-    @abstractmethod
     def gradient_evaluations(self, updates: Counts) -> Counts:
         """The evaluations of (G_x, H_x) by then, as the algorithm is written in the paper."""
+        return updates
 
     def to_dict(self) -> dict[str, Any]:
         """The name and the parameters, ready for JSON."""
@@ -73,22 +75,6 @@ class GreedyGQ(Algorithm):
     eta_theta: float = 0.02
     eta_omega: float = 0.01
     radius: float = math.inf
-
-    def __post_init__(self) -> None:
-        self._check()
-
-    @property
-    def epoch(self) -> int:
-        return 0
-
-    def n_updates(self, n_samples: int) -> int:
-        return n_samples
-
-    def samples(self, updates: Counts) -> Counts:
-        return updates
-
-    def gradient_evaluations(self, updates: Counts) -> Counts:
-        return updates
 
 
 @dataclass(frozen=True)
@@ -156,22 +142,6 @@ class QLearning(Algorithm):
     eta_theta: float = 0.02
     radius: float = math.inf
 
-    def __post_init__(self) -> None:
-        self._check()
-
-    @property
-    def epoch(self) -> int:
-        return 0
-
-    def n_updates(self, n_samples: int) -> int:
-        return n_samples
-
-    def samples(self, updates: Counts) -> Counts:
-        return updates
-
-    def gradient_evaluations(self, updates: Counts) -> Counts:
-        return updates
-
 
 @dataclass(frozen=True)
 class ActorCritic(Algorithm):
@@ -204,22 +174,6 @@ class ActorCritic(Algorithm):
     eta_theta: float = 0.02
     eta_omega: float = 0.01
     radius: float = math.inf
-
-    def __post_init__(self) -> None:
-        self._check()
-
-    @property
-    def epoch(self) -> int:
-        return 0
-
-    def n_updates(self, n_samples: int) -> int:
-        return n_samples
-
-    def samples(self, updates: Counts) -> Counts:
-        return updates
-
-    def gradient_evaluations(self, updates: Counts) -> Counts:
-        return updates
 
 
 @dataclass(frozen=True)
@@ -255,10 +209,6 @@ class PolicyGradient(Algorithm):
         self._check()
         for name in ("n_trajectories", "horizon"):
             object.__setattr__(self, name, checks.integer(name, getattr(self, name), least=1, below=2**24))
-
-    @property
-    def epoch(self) -> int:
-        return 0
 
     @property
     def samples_per_update(self) -> int:
