@@ -112,6 +112,21 @@ def freeze(plan, runs, records, run, theta, omega, output_key, u, d):
 
 
 @rule
+def leave(plan, runs, records, run, theta, omega, s, u, finite, next_output, output_key, d):
+    """Write down where the run stands; one that would have left the finite numbers at update u stays where it is."""
+    runs.next_output[run] = next_output
+    if not finite:
+        if runs.diverged_at[run] < 0:
+            runs.diverged_at[run] = u
+        freeze(plan, runs, records, run, theta, omega, output_key, runs.updates[run], d)
+        runs.updates[run] = plan.n_updates[run]
+    for i in range(d):
+        runs.theta[run, i] = theta[i]
+        runs.omega[run, i] = omega[i]
+    runs.s[run] = s
+
+
+@rule
 def begin_epoch(samples, chain, problem, s, u, M, keys, stop, segment, theta, omega, work, reference, batch, d, A):
     """Algorithm 1: draw the next M samples of the trajectory as the batch, and take the means at the reference point.
 
@@ -186,13 +201,4 @@ def advance(tables, chain, plan, runs, records, run, stop, theta, omega, work, r
             record(plan, records, run, theta, omega, u, d)
             runs.updates[run] = u
     svrg_end(reference, n_visited)
-    runs.next_output[run] = next_output
-    if not finite:
-        if runs.diverged_at[run] < 0:
-            runs.diverged_at[run] = u
-        freeze(plan, runs, records, run, theta, omega, output_key, runs.updates[run], d)
-        runs.updates[run] = plan.n_updates[run]
-    for i in range(d):
-        runs.theta[run, i] = theta[i]
-        runs.omega[run, i] = omega[i]
-    runs.s[run] = s
+    leave(plan, runs, records, run, theta, omega, s, u, finite, next_output, output_key, d)

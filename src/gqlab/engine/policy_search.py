@@ -11,7 +11,7 @@ from gqlab import checks
 from gqlab.algorithms import ActorCritic, Algorithm, PolicyGradient
 from gqlab.checks import FloatArray
 from gqlab.engine.compiled import entry
-from gqlab.engine.loop import SEGMENT_NUMBERS, freeze, keep_output, record, segment_end
+from gqlab.engine.loop import SEGMENT_NUMBERS, keep_output, leave, record, segment_end
 from gqlab.engine.policy_rules import actor_critic_step, policy_gradient_add, policy_tables
 from gqlab.engine.random import OUTPUT, RESTART, TRAJECTORY, draw, stream_key, word
 from gqlab.engine.tables import next_sample, of_problem, sample_table, start_state
@@ -163,16 +163,7 @@ def advance(joined, chain, plan, runs, records, run, stop, theta, omega, work, t
         if finite:
             record(plan, records, run, theta, omega, u, d)
             runs.updates[run] = u
-    runs.next_output[run] = next_output
-    if not finite:
-        if runs.diverged_at[run] < 0:
-            runs.diverged_at[run] = u
-        freeze(plan, runs, records, run, theta, omega, output_key, runs.updates[run], d)
-        runs.updates[run] = plan.n_updates[run]
-    for i in range(d):
-        runs.theta[run, i] = theta[i]
-        runs.omega[run, i] = omega[i]
-    runs.s[run] = s
+    leave(plan, runs, records, run, theta, omega, s, u, finite, next_output, output_key, d)
 
 
 @entry
