@@ -12,24 +12,28 @@ Greedy-GQ, its variance-reduced form VR-Greedy-GQ (ICLR 2021), and the exact qua
 """
 
 from gqlab import theory
-from gqlab.algorithms import ActorCritic, Algorithm, GreedyGQ, PolicyGradient, QLearning, VRGreedyGQ
+from gqlab.algorithms import QRC, ActorCritic, Algorithm, GreedyGQ, PolicyGradient, QLearning, VRGreedyGQ
 from gqlab.baird import baird
-from gqlab.engine.rollout import sampled_reward
 from gqlab.engine.run import run
 from gqlab.engine.steps import Trajectory, batch_indices, greedy_gq_steps, pseudo_gradient, svrg_epoch, trajectory
-from gqlab.engine.variance import UpdateError, update_error
 from gqlab.features import random_features
 from gqlab.garnet import garnet
 from gqlab.grid import GridResult, grid, sweep
 from gqlab.mdp import FiniteMDP
+from gqlab.measure.rollout import sampled_reward
+from gqlab.measure.variance import UpdateError, update_error
+from gqlab.measure.watch import Watch, Watched
 from gqlab.operators import EpsilonGreedy, FixedPolicy, Greedy, Mellowmax, Operator, Softmax
 from gqlab.problem import Problem
 from gqlab.results import RunResult
+from gqlab.schedules import Decay
 from gqlab.version import __version__
 
 __all__ = [
+    "QRC",
     "ActorCritic",
     "Algorithm",
+    "Decay",
     "EpsilonGreedy",
     "FiniteMDP",
     "FixedPolicy",
@@ -46,6 +50,8 @@ __all__ = [
     "Trajectory",
     "UpdateError",
     "VRGreedyGQ",
+    "Watch",
+    "Watched",
     "__version__",
     "baird",
     "batch_indices",

@@ -3,44 +3,80 @@
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import asdict, dataclass, fields
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gqlab import checks
+from gqlab import checks, schedules
+from gqlab.estimators.base import step
+from gqlab.estimators.plain import Plain
+from gqlab.estimators.policy_search import ActorCriticStep, PolicyGradientStep
+from gqlab.estimators.svrg import SVRG
+from gqlab.operators import Softmax
+from gqlab.problem import Problem
+from gqlab.rules.dispatch import require
+from gqlab.schedules import StepSize, step_size
 
 Counts = NDArray[np.int64]
 
 
 class Algorithm:
-    """What :func:`gqlab.run` runs. Counts are per run, from its beginning; by default an update takes one sample."""
+    """What :func:`gqlab.run` runs: an estimator, its parameters and step sizes, as a frozen dataclass.
 
-    eta_theta: float
-    radius: float
+    Counts are per run, from its beginning; by default an update takes one sample. To add an algorithm, see
+    docs/extending.md: a dataclass and its estimator in your own file are all that it needs.
+    """
+
+    #: The compiled part: see :mod:`gqlab.estimators.base`. Its parameters are fields of the algorithm.
+    estimator: ClassVar[type]
 
     #: Whether the algorithm has a second parameter ω.
     has_omega: ClassVar[bool] = True
 
+    #: Whether the estimator reads the parameters of its operator.
+    reads_operator: ClassVar[bool] = False
+
+    #: The samples that one update takes.
+    samples_per_update: int = 1
+
+    #: M, the samples of a batch; 0 where there are no batches.
+    batch_size: int = 0
+
+    #: QRC's β, which draws ω towards 0.
+    beta: float = 0.0
+
+    eta_theta: StepSize
+    radius: float = math.inf
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "estimator" in vars(cls):
+            require(cls.estimator, {"step": step}, f"algorithm {cls.__name__}")
+            register(cls)
+
     @property
-    def eta_omega(self) -> float:
+    def eta_omega(self) -> StepSize:
         """η_ω; 0 where ω stands still at 0."""
         return 0.0
 
-    def _check(self) -> None:
-        names = {field.name for field in fields(self)}  # type: ignore[arg-type]
-        for name, infinite in (("eta_theta", False), ("eta_omega", False), ("radius", True)):
-            if name in names:
-                object.__setattr__(self, name, checks.number(name, getattr(self, name), above=0, infinite=infinite))
-
-    def __post_init__(self) -> None:
-        self._check()
-
     @property
     def epoch(self) -> int:
-        """M, the samples of a batch; 0 where there are no batches."""
-        return 0
+        """The old name of ``batch_size``."""
+        warnings.warn("Algorithm.epoch goes away: use batch_size", DeprecationWarning, stacklevel=2)
+        return self.batch_size
+
+    def __post_init__(self) -> None:
+        names = {field.name for field in fields(self)}  # type: ignore[arg-type]
+        for name in {"eta_theta", "eta_omega"} & names:
+            object.__setattr__(self, name, step_size(name, getattr(self, name)))
+        if "radius" in names:
+            object.__setattr__(self, "radius", checks.number("radius", self.radius, above=0, infinite=True))
+
+    def check(self, problem: Problem) -> None:  # noqa: B027 - most algorithms fit every problem
+        """Raise ``ValueError`` if the algorithm cannot run on a problem."""
 
     def n_updates(self, n_samples: int) -> int:
         """The updates that a budget of samples allows."""
@@ -59,6 +95,36 @@ class Algorithm:
         return {"name": type(self).__name__, **asdict(self)}  # type: ignore[call-overload]
 
 
+#: The algorithms by name, a user's own included.
+ALGORITHMS: dict[str, type[Algorithm]] = {}
+
+
+def register(kind: type[Algorithm]) -> None:
+    """Make an algorithm known by its name, so that saved results of it can be loaded."""
+    known = ALGORITHMS.get(kind.__name__)
+    if known is not None and known.__module__ == __name__:
+        raise ValueError(f"{kind.__name__} is the name of an algorithm of gqlab: choose another")
+    ALGORITHMS[kind.__name__] = kind
+
+
+def check_algorithm(name: str, value: object) -> None:
+    """``value`` is an algorithm with a compiled estimator."""
+    if not isinstance(value, Algorithm) or not hasattr(value, "estimator"):
+        raise ValueError(f"{name} is {value!r}, expected one such as gqlab.VRGreedyGQ()")
+
+
+def from_dict(values: dict[str, Any]) -> Algorithm:
+    """The algorithm that :meth:`Algorithm.to_dict` wrote."""
+    parameters = {name: schedules.from_dict(value) for name, value in values.items()}
+    kind = ALGORITHMS.get(parameters.pop("name", ""))
+    if kind is None:
+        raise ValueError(
+            f"unknown algorithm {values.get('name')!r}, expected one of {', '.join(ALGORITHMS)}; "
+            "one of your own is known when the file that defines it has been imported"
+        )
+    return kind(**parameters)
+
+
 @dataclass(frozen=True)
 class GreedyGQ(Algorithm):
     """Greedy-GQ: one update for each sample of one trajectory, both at the old (θ, ω).
@@ -72,8 +138,10 @@ class GreedyGQ(Algorithm):
     GreedyGQ(eta_theta=0.02, eta_omega=0.01, radius=inf)
     """
 
-    eta_theta: float = 0.02
-    eta_omega: float = 0.01
+    estimator: ClassVar[type] = Plain
+
+    eta_theta: StepSize = 0.02
+    eta_omega: StepSize = 0.01
     radius: float = math.inf
 
 
@@ -94,18 +162,16 @@ class VRGreedyGQ(Algorithm):
     99000
     """
 
-    eta_theta: float = 0.02
-    eta_omega: float = 0.01
+    estimator: ClassVar[type] = SVRG
+
+    eta_theta: StepSize = 0.02
+    eta_omega: StepSize = 0.01
     batch_size: int = 3000
     radius: float = math.inf
 
     def __post_init__(self) -> None:
-        self._check()
+        super().__post_init__()
         object.__setattr__(self, "batch_size", checks.integer("batch_size", self.batch_size, least=1, below=2**32))
-
-    @property
-    def epoch(self) -> int:
-        return self.batch_size
 
     def n_updates(self, n_samples: int) -> int:
         if self.batch_size > n_samples:
@@ -117,6 +183,35 @@ class VRGreedyGQ(Algorithm):
 
     def gradient_evaluations(self, updates: Counts) -> Counts:
         return self.samples(updates) + 2 * updates  # M for the batch means, 2 for every update
+
+
+@dataclass(frozen=True)
+class QRC(Algorithm):
+    """Greedy-GQ whose ω is drawn towards 0 (QRC: Ghiassian et al., 2020; β = 0 is Greedy-GQ).
+
+        θ ← Π_R[θ − η_θ G_x(θ, ω)]        ω ← Π_R[ω − η_ω (H_x(θ, ω) + βω)]
+
+    ω then follows ω_β(θ) = (C + βI)⁻¹ E[δφ] in place of ω*. The mean update of θ is no longer a gradient, of J or of
+    anything else; its fixed points are those of E[δφ] = E[γ φ̂ φᵀ] ω_β. Where E[δφ] = 0 can be solved its solution is
+    one of them, whatever β is; with β → ∞ the updates become those of Q-learning.
+
+    Examples
+    --------
+    >>> import gqlab as gq
+    >>> gq.QRC(eta_theta=0.1, eta_omega=0.1, beta=1.0)
+    QRC(eta_theta=0.1, eta_omega=0.1, beta=1.0, radius=inf)
+    """
+
+    estimator: ClassVar[type] = Plain
+
+    eta_theta: StepSize = 0.02
+    eta_omega: StepSize = 0.01
+    beta: float = 1.0
+    radius: float = math.inf
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "beta", checks.number("beta", self.beta, least=0))
 
 
 @dataclass(frozen=True)
@@ -137,9 +232,10 @@ class QLearning(Algorithm):
     [True, True]
     """
 
+    estimator: ClassVar[type] = Plain
     has_omega: ClassVar[bool] = False
 
-    eta_theta: float = 0.02
+    eta_theta: StepSize = 0.02
     radius: float = math.inf
 
 
@@ -171,9 +267,15 @@ class ActorCritic(Algorithm):
     True
     """
 
-    eta_theta: float = 0.02
-    eta_omega: float = 0.01
+    estimator: ClassVar[type] = ActorCriticStep
+    reads_operator: ClassVar[bool] = True
+
+    eta_theta: StepSize = 0.02
+    eta_omega: StepSize = 0.01
     radius: float = math.inf
+
+    def check(self, problem: Problem) -> None:
+        _check_softmax(self, problem)
 
 
 @dataclass(frozen=True)
@@ -198,20 +300,25 @@ class PolicyGradient(Algorithm):
     10
     """
 
+    estimator: ClassVar[type] = PolicyGradientStep
+    reads_operator: ClassVar[bool] = True
     has_omega: ClassVar[bool] = False
 
-    eta_theta: float = 0.02
+    eta_theta: StepSize = 0.02
     n_trajectories: int = 30
     horizon: int = 60
     radius: float = math.inf
 
     def __post_init__(self) -> None:
-        self._check()
+        super().__post_init__()
         for name in ("n_trajectories", "horizon"):
             object.__setattr__(self, name, checks.integer(name, getattr(self, name), least=1, below=2**24))
 
+    def check(self, problem: Problem) -> None:
+        _check_softmax(self, problem)
+
     @property
-    def samples_per_update(self) -> int:
+    def samples_per_update(self) -> int:  # type: ignore[override]
         """n_trajectories · horizon."""
         return self.n_trajectories * self.horizon
 
@@ -227,20 +334,8 @@ class PolicyGradient(Algorithm):
         return self.samples(updates)
 
 
-_KINDS = (GreedyGQ, VRGreedyGQ, QLearning, ActorCritic, PolicyGradient)
-ALGORITHMS: dict[str, type[Algorithm]] = {kind.__name__: kind for kind in _KINDS}
-
-
-def check_algorithm(name: str, value: object) -> None:
-    """``value`` is one of the algorithms that the engine knows."""
-    if type(value) not in ALGORITHMS.values():
-        raise ValueError(f"{name} is {value!r}, expected one such as gqlab.VRGreedyGQ()")
-
-
-def from_dict(values: dict[str, Any]) -> Algorithm:
-    """The algorithm that :meth:`Algorithm.to_dict` wrote."""
-    fields = dict(values)
-    kind = ALGORITHMS.get(fields.pop("name", ""))
-    if kind is None:
-        raise ValueError(f"unknown algorithm {values.get('name')!r}, expected one of {', '.join(ALGORITHMS)}")
-    return kind(**fields)
+def _check_softmax(algorithm: Algorithm, problem: Problem) -> None:
+    if type(problem.target) is not Softmax:
+        raise ValueError(
+            f"target is {problem.target!r}, but {type(algorithm).__name__} needs a softmax policy, gqlab.Softmax(sigma)"
+        )

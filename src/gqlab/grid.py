@@ -12,7 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from gqlab import checks
 from gqlab.algorithms import Algorithm, check_algorithm
-from gqlab.engine.execute import Cell, execute
+from gqlab.engine.cells import Cell, Settings
+from gqlab.engine.execute import execute
+from gqlab.measure.watch import Watch, watches
 from gqlab.problem import Problem
 from gqlab.results import RunResult
 
@@ -89,6 +91,7 @@ def grid(
     dtype: str = "float64",
     threads: int | None = None,
     progress: bool | None = None,
+    watch: Watch | Iterable[Watch] | None = None,
 ) -> GridResult:
     """Run every algorithm on every problem under every seed, ``n_runs`` times, in one compiled loop.
 
@@ -100,7 +103,7 @@ def grid(
     problems : Problem or sequence of Problem
     algorithms : Algorithm or sequence of Algorithm
         :func:`gqlab.sweep` makes one from ranges of parameters.
-    n_samples, theta0, omega0, record_every, device, dtype, threads, progress
+    n_samples, theta0, omega0, record_every, device, dtype, threads, progress, watch
         As in :func:`gqlab.run`, the same for every cell.
     n_runs : int
         Runs of each cell.
@@ -133,9 +136,10 @@ def grid(
         Cell(p, algorithm, checks.integer(f"seeds[{k}]", seed, least=0, below=2**64), n_runs, theta0, omega0)
         for p, algorithm, (k, seed) in itertools.product(range(len(problem_list)), algorithm_list, enumerate(seed_list))
     ]
-    results = execute(
-        problem_list, cells, n_samples, record_every, device=device, dtype=dtype, threads=threads, progress=progress
-    )  # fmt: skip
+    settings = Settings(
+        n_samples, record_every, device=device, dtype=dtype, threads=threads, progress=progress, watch=watches(watch)
+    )
+    results = execute(problem_list, cells, settings)
     return GridResult(results, _labels(cells))
 
 

@@ -12,7 +12,7 @@ from gqlab import checks
 from gqlab.checks import FloatArray
 from gqlab.exact import Exact
 from gqlab.mdp import FiniteMDP
-from gqlab.operators import OPERATORS, FixedPolicy, Operator, Softmax
+from gqlab.operators import Operator, Softmax
 
 
 class Problem:
@@ -58,9 +58,12 @@ class Problem:
             pi_b[mdp.terminal] = 1 / A  # never read
             self.behavior = checks.frozen(pi_b / pi_b.sum(axis=-1, keepdims=True))
         self.target = Softmax(1.0) if target is None else target
-        if type(self.target) not in OPERATORS:  # one of another kind has no compiled form
-            names = ", ".join(kind.__name__ for kind in OPERATORS)
-            raise ValueError(f"target is {target!r}, expected an operator of gqlab: {names}")
+        checks.instance("target", self.target, Operator, "an operator such as gqlab.Softmax(1.0)")
+        if not hasattr(self.target, "compiled"):
+            raise ValueError(
+                f"target is {target!r}, an operator without a compiled form: give its class a NamedTuple with a method "
+                "improve(self, row, q, w, A), as docs/extending.md shows"
+            )
         self.target.check(S, A)
         #: The exact quantities: μ, C, J, ∇J, ω*, rewards and values.
         self.exact = Exact(self)
@@ -80,9 +83,9 @@ class Problem:
         """A digest of everything that defines the problem: equal problems have equal ones."""
         mdp = self.mdp
         parts = [mdp.transition, mdp.reward, mdp.discount, mdp.terminal, mdp.start, self.features, self.behavior]
-        if isinstance(self.target, FixedPolicy):
-            parts.append(self.target.table)
-        digest = hashlib.sha256(f"{type(self.target).__name__} {self.target.parameter!r}".encode())
+        parts.extend(self.target.tables())
+        numbers = self.target.numbers() or [0.0]
+        digest = hashlib.sha256(f"{type(self.target).__name__} {' '.join(map(repr, numbers))}".encode())
         for part in parts:
             digest.update(repr(part.shape).encode())
             digest.update(np.ascontiguousarray(part).tobytes())

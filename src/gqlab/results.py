@@ -7,7 +7,7 @@ import os
 import secrets
 import zipfile
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -17,9 +17,19 @@ from numpy.typing import NDArray
 from gqlab import algorithms
 from gqlab.algorithms import Algorithm
 from gqlab.checks import FloatArray
+from gqlab.engine.records import recorded_updates
+from gqlab.measure.watch import QUANTITIES, Watched
 
 #: Written into every file; a file with another word is not one of ours.
-FORMAT = "gqlab run result 1"
+FORMAT = "gqlab run result 2"
+#: The first release's: no watches, and an estimator kept nothing.
+FIRST_FORMAT = "gqlab run result 1"
+
+#: The fields that are one array each.
+PLAIN_FIELDS = (
+    "theta", "omega", "samples", "updates", "gradient_evaluations", "output", "output_update", "diverged_at", "state",
+    "next_output",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -40,8 +50,10 @@ class RunResult:
         Such a run is frozen at its last finite iterate.
     diverged_at : (n_runs,) array
         The number of updates that it had made; −1 for the others.
-    state, next_output : arrays
-        The rest of what ``resume`` needs.
+    watched : dict of Watched
+        What ``watch`` asked for, by quantity: lowest, mean and largest over all updates up to each record.
+    state, next_output, memory : arrays
+        The rest of what ``resume`` needs: where its stream stands, and what its estimator and its watches keep.
     metadata : dict
         Algorithm, problem fingerprint, seed, settings, versions.
     """
@@ -56,6 +68,8 @@ class RunResult:
     diverged_at: NDArray[np.int64]
     state: NDArray[np.uint32]
     next_output: NDArray[np.int64]
+    memory: dict[str, NDArray[Any]]
+    watched: dict[str, Watched]
     metadata: dict[str, Any]
 
     @property
@@ -87,25 +101,43 @@ class RunResult:
         >>> gq.RunResult.load(path)
         RunResult(GreedyGQ(eta_theta=0.02, eta_omega=0.01, radius=inf), n_runs=2, n_records=2, updates=1000)
         """
-        arrays = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "metadata"}
+        arrays = {name: getattr(self, name) for name in PLAIN_FIELDS}
+        arrays |= {f"memory/{name}": array for name, array in self.memory.items()}
+        arrays |= {f"watched/{name}": np.stack(seen) for name, seen in self.watched.items()}
         text = json.dumps({"format": FORMAT, **self.metadata})
         write_whole(Path(path), lambda file: np.savez(file, metadata=np.array(text), **arrays))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> RunResult:
         """Read what :meth:`save` wrote; ``ValueError`` if the file is something else."""
-        names = {field.name for field in fields(cls)}
         try:
             with open(path, "rb") as opened, np.load(opened, allow_pickle=False) as file:
-                content = {name: file[name] for name in names}
-            metadata = json.loads(str(content["metadata"]))
-            if metadata.pop("format", None) != FORMAT:
+                content = {name: file[name] for name in file.files}
+            metadata = json.loads(str(content.pop("metadata")))
+            form = metadata.pop("format", None)
+            if form == FIRST_FORMAT:
+                metadata["watch"] = []
+                content["memory/theta"] = content["theta"][:, -1]
+            elif form != FORMAT:
                 raise ValueError("another format")
-            result = cls(**{**content, "metadata": metadata})
+            result = cls(
+                **{name: content[name] for name in PLAIN_FIELDS},
+                memory=_inside("memory/", content),
+                watched={name: Watched(*array) for name, array in _inside("watched/", content).items()},
+                metadata=metadata,
+            )
             result._check()
         except (ValueError, KeyError, AttributeError, TypeError, zipfile.BadZipFile, EOFError) as error:
             raise ValueError(f"{os.fspath(path)} is not a result that gqlab saved ({error})") from None
         return result
+
+    def watched_columns(self) -> NDArray[Any]:
+        """What was watched as the engine records it, (n_runs, n_records, 3 · quantities)."""
+        n_runs, n_records, _ = self.theta.shape
+        columns = np.full((n_runs, n_records, len(QUANTITIES), 3), np.nan)
+        for name, seen in self.watched.items():
+            columns[:, :, QUANTITIES.index(name)] = np.stack(seen, axis=-1)
+        return columns.reshape(n_runs, n_records, -1)
 
     def _check(self) -> None:
         """Every array has the shape and the type that :func:`gqlab.run` gives it: compiled code will trust them."""
@@ -119,16 +151,27 @@ class RunResult:
             **dict.fromkeys(("output_update", "diverged_at", "next_output"), ((n_runs,), count)),
             "state": ((n_runs,), state),
         }
+        arrays = {name: getattr(self, name) for name in PLAIN_FIELDS}
+        for name, seen in self.watched.items():
+            wanted[name] = (3, n_runs, n_records), np.dtype(np.float64)
+            arrays[name] = np.stack(seen)
+        wanted["memory theta"], arrays["memory theta"] = ((n_runs, d), number), self.memory["theta"]
         for name, (shape, dtype) in wanted.items():
-            array = getattr(self, name)
+            array = arrays[name]
             if (array.shape, array.dtype) != (shape, dtype):
                 raise ValueError(f"{name} is {array.dtype}{array.shape}, expected {dtype}{shape}")
         last, every = int(self.updates[-1]), self.metadata["record_every"]
-        epoch = max(1, self.algorithm.epoch)
-        if last % epoch or not np.array_equal(self.updates, np.append(np.arange(0, last, every), last)):
+        whole = self.algorithm.n_updates(int(self.algorithm.samples(self.updates[-1:])[0])) == last
+        if not whole or not np.array_equal(self.updates, recorded_updates(last, every)):
             raise ValueError("updates are not those of a run")
+        if [watch["quantity"] for watch in self.metadata["watch"]] != list(self.watched):
+            raise ValueError("what was watched is not what metadata says")
         for name in ("problem", "seed", "n_samples", "versions"):
             self.metadata[name]
+
+
+def _inside(prefix: str, content: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    return {name.removeprefix(prefix): array for name, array in content.items() if name.startswith(prefix)}
 
 
 def write_whole(path: Path, write: Callable[[BinaryIO], object]) -> None:

@@ -83,12 +83,12 @@ def test_paper_settings():
     }
     for job in jobs.values():
         assert (job.n_runs, job.n_samples, job.algorithm.eta_theta, job.algorithm.eta_omega) == (40, 10_000, 0.02, 0.01)
-    assert jobs["VR-Greedy-GQ"].algorithm.epoch == 3000
+    assert jobs["VR-Greedy-GQ"].algorithm.batch_size == 3000
     for job in full.jobs(lake):
         assert (job.n_runs, job.n_samples, job.algorithm.eta_theta, job.algorithm.eta_omega) == (10, 200_000, 0.2, 0.1)
-    sizes = [max(a.epoch, 1) for a in BY_NAME["garnet-batch-size"].parts[0].algorithms]
+    sizes = [max(a.batch_size, 1) for a in BY_NAME["garnet-batch-size"].parts[0].algorithms]
     assert sizes == [1, 1000, 2000, 3000]
-    sizes = [max(a.epoch, 1) for a in BY_NAME["frozen-lake-batch-size"].parts[0].algorithms]
+    sizes = [max(a.batch_size, 1) for a in BY_NAME["frozen-lake-batch-size"].parts[0].algorithms]
     assert sizes == [1, 200, 500, 1000]
     pg = next(a for a in BY_NAME["garnet-reward-iterations"].parts[0].algorithms if label(a) == "policy gradient")
     assert (pg.n_trajectories, pg.horizon) == (30, 60)
@@ -102,9 +102,9 @@ def test_budgets_fit(name, quick):
     scale = Scale(quick=quick)
     for job in scale.jobs(BY_NAME[name]):
         n_updates = job.algorithm.n_updates(job.n_samples)
-        assert n_updates / job.record_every >= (180 if job.algorithm.epoch else 200), job
-        if "update" in job.metrics and job.algorithm.epoch:
-            assert job.algorithm.epoch % job.record_every == 0
+        assert n_updates / job.record_every >= (180 if job.algorithm.batch_size else 200), job
+        if "update" in job.metrics and job.algorithm.batch_size:
+            assert job.algorithm.batch_size % job.record_every == 0
 
 
 def test_problems_are_drawn_as_documented():

@@ -44,7 +44,7 @@ def test_the_full_experiment_has_enough_garnets_and_tunes_both_steps() -> None:
         assert len({a.eta_theta for a in algorithms}) > 3
         assert len({a.eta_omega for a in algorithms}) > 1
         assert {a.radius for a in algorithms} == {100.0}
-    assert len({a.epoch for a in candidates(settings)["VRGreedyGQ"]}) > 3
+    assert len({a.batch_size for a in candidates(settings)["VRGreedyGQ"]}) > 3
 
 
 def test_rates_command_in_small(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from numpy.typing import ArrayLike
 
 from gqlab import checks
 from gqlab.algorithms import Algorithm, check_algorithm
-from gqlab.engine.execute import Cell, execute
+from gqlab.engine.cells import Cell, Settings
+from gqlab.engine.execute import execute
+from gqlab.measure.watch import Watch, watches
 from gqlab.problem import Problem
 from gqlab.results import RunResult
 
@@ -30,15 +33,17 @@ def run(
     dtype: str | None = None,
     threads: int | None = None,
     progress: bool | None = None,
+    watch: Watch | Iterable[Watch] | None = None,
 ) -> RunResult:
     """Run ``algorithm`` on ``problem``, ``n_runs`` times, each on a trajectory of its own.
 
-    Run k of a seed is the same whatever ``n_runs``, ``threads`` and ``record_every`` are.
+    Run k of a seed is the same whatever ``n_runs``, ``threads``, ``record_every`` and ``watch`` are.
 
     Parameters
     ----------
     problem : Problem
-    algorithm : GreedyGQ or VRGreedyGQ
+    algorithm : Algorithm
+        ``GreedyGQ``, ``VRGreedyGQ``, ``QRC``, ``QLearning``, ``ActorCritic``, ``PolicyGradient``, or one of your own.
     n_samples : int
         The budget of each run; VR-Greedy-GQ takes the whole batches that fit.
     n_runs : int
@@ -53,13 +58,15 @@ def run(
         On a GPU each run is one thread: worth it from some thousand runs on. Random numbers are the same.
     resume : RunResult, optional
         Go on from there: the result is, bit for bit, that of one call with this ``n_samples`` that never stopped.
-        ``n_runs``, ``seed``, ``record_every``, ``dtype`` and the first points come from it.
+        ``n_runs``, ``seed``, ``record_every``, ``dtype``, ``watch`` and the first points come from it.
     dtype : "float64" or "float32", optional
         The precision of the updates, default "float64". In "float32" a batch mean keeps about 7 − log₁₀ M digits.
     threads : int, optional
         On the CPU; default: all cores.
     progress : bool, optional
         A progress bar on stderr. Default: where stderr is a terminal, once the work has taken a second.
+    watch : Watch or several, optional
+        What to look at after every update, inside the loop: see :class:`gqlab.Watch`. It goes to ``result.watched``.
 
     Examples
     --------
@@ -72,12 +79,14 @@ def run(
     """
     checks.instance("problem", problem, Problem, "a Problem")
     check_algorithm("algorithm", algorithm)
-    given = {"n_runs": n_runs, "seed": seed, "record_every": record_every, "dtype": dtype}
+    given = {"n_runs": n_runs, "seed": seed, "record_every": record_every, "dtype": dtype,
+             "watch": None if watch is None else watches(watch)}  # fmt: skip
     known: dict[str, Any] = {
         "n_runs": DEFAULT_RUNS,
         "seed": DEFAULT_SEED,
         "record_every": DEFAULT_RECORD_EVERY,
         "dtype": "float64",
+        "watch": (),
     }
     if resume is not None:
         known = _known(resume, problem, algorithm)
@@ -96,10 +105,11 @@ def run(
         omega0=omega0,
         resume=resume,
     )
-    [result] = execute(
-        [problem], [cell], n_samples, final["record_every"], device=device, dtype=final["dtype"],
-        threads=threads, progress=progress,
+    settings = Settings(
+        n_samples, final["record_every"], device=device, dtype=final["dtype"], threads=threads, progress=progress,
+        watch=final["watch"],
     )  # fmt: skip
+    [result] = execute([problem], [cell], settings)
     return result
 
 
@@ -113,4 +123,8 @@ def _known(resume: RunResult, problem: Problem, algorithm: Algorithm) -> dict[st
         raise ValueError(f"resume: that result is of {resume.algorithm!r}, not of {algorithm!r}")
     if (resume.state >= problem.mdp.n_states).any():
         raise ValueError("resume: that result has a state that the problem does not have")
-    return {"n_runs": len(resume.theta), **{name: resume.metadata[name] for name in ("seed", "record_every", "dtype")}}
+    return {
+        "n_runs": len(resume.theta),
+        **{name: resume.metadata[name] for name in ("seed", "record_every", "dtype")},
+        "watch": tuple(Watch(**values) for values in resume.metadata["watch"]),
+    }

@@ -11,21 +11,19 @@ from gqlab import checks
 from gqlab.algorithms import Algorithm
 from gqlab.checks import FloatArray
 from gqlab.engine.compiled import entry
-from gqlab.engine.random import INDEX, RESTART, TRAJECTORY, below, stream_key, word
-from gqlab.engine.tables import next_sample, problem_tables, sample_table, start_state
-from gqlab.estimators import (
-    EMPTY,
-    Rates,
-    Reference,
-    Work,
-    plain_step,
-    svrg_add,
-    svrg_mean,
-    svrg_start,
-    svrg_step,
-)
+from gqlab.engine.memory import part
+from gqlab.estimators.base import move, step
+from gqlab.estimators.plain import Plain
+from gqlab.estimators.svrg import SVRG, add_reference, mean_reference, start_reference
 from gqlab.problem import Problem
-from gqlab.rules import G, H, Samples, td_terms, value_and_gradient
+from gqlab.rules.dispatch import at
+from gqlab.rules.gradient import Samples, evaluate, scatter
+from gqlab.rules.memory import Sizes
+from gqlab.rules.point import DensePoint
+from gqlab.samples.random import INDEX, below, stream_key, word
+from gqlab.samples.streams import Identity, InOrder, World, draw, start
+from gqlab.samples.tables import problem_tables, sample_table
+from gqlab.schedules import join_schedules, rates_at
 
 
 class Trajectory(NamedTuple):
@@ -49,10 +47,10 @@ def trajectory(problem: Problem, n_samples: int, seed: int = 0, run: int = 0) ->
     True
     """
     checks.instance("problem", problem, Problem, "a Problem")
-    samples, chain, rows = problem_tables(problem)
+    tables = problem_tables(problem)
     drawn = np.empty(checks.integer("n_samples", n_samples, least=0), dtype=np.uint32)
-    _trajectory(samples, chain, _seed(seed), _run(run), drawn)
-    return Trajectory(*rows[drawn].T)
+    _trajectory(at(tables.chain, 0), Identity(_seed(seed), _run(run)), drawn)
+    return Trajectory(*tables.transitions[drawn].T)
 
 
 def batch_indices(algorithm: Algorithm, n_samples: int, seed: int = 0, run: int = 0) -> NDArray[np.int64]:
@@ -65,12 +63,13 @@ def batch_indices(algorithm: Algorithm, n_samples: int, seed: int = 0, run: int 
     (10, 100)
     """
     checks.instance("algorithm", algorithm, Algorithm, "one such as gqlab.VRGreedyGQ()")
-    if not algorithm.epoch:
+    M = algorithm.batch_size
+    if not M:
         raise ValueError(f"{algorithm!r} draws no indices: it has no batches")
     n_updates = algorithm.n_updates(checks.integer("n_samples", n_samples, least=1))
     out = np.empty(n_updates, dtype=np.int64)
-    _indices(_seed(seed), _run(run), algorithm.epoch, out)
-    return out.reshape(-1, algorithm.epoch)
+    _indices(_seed(seed), _run(run), M, out)
+    return out.reshape(-1, M)
 
 
 def pseudo_gradient(
@@ -87,9 +86,9 @@ def pseudo_gradient(
     (array([0.]), array([1.5]))
     """
     rows = _rows(problem, np.reshape(np.asarray(sample), (1, -1)), "sample")
-    theta, omega = _point(problem, "theta", theta), _point(problem, "omega", omega)
-    out = np.empty((2, problem.dim))
-    _pseudo_gradient(rows, theta, omega, _work(problem), out[0], out[1], problem.dim, problem.mdp.n_actions)
+    out = np.zeros((2, problem.dim))
+    point = _point(problem, theta, omega)
+    _pseudo_gradient(rows, point, _plain(problem), out[0], out[1], problem.dim, problem.mdp.n_actions)
     return out[0], out[1]
 
 
@@ -110,9 +109,9 @@ def greedy_gq_steps(
     True
     """
     rows = _rows(problem, trajectory, "trajectory")
-    theta, omega = _point(problem, "theta", theta), _point(problem, "omega", omega)
-    _plain_steps(rows, theta, omega, _rates(algorithm), _work(problem), problem.dim, problem.mdp.n_actions)
-    return theta, omega
+    point, world = _point(problem, theta, omega), _in_order(rows)
+    _plain_steps(world, point, _plain(problem), _schedule(algorithm), problem.dim, problem.mdp.n_actions)
+    return point.theta, point.omega
 
 
 def svrg_epoch(
@@ -134,68 +133,56 @@ def svrg_epoch(
     """
     rows = _rows(problem, batch, "batch")
     drawn = np.asarray(indices)
-    M = len(rows.pair)
+    M = len(rows.row)
     if drawn.ndim != 1 or not np.issubdtype(drawn.dtype, np.integer):
         raise ValueError(f"indices has shape {drawn.shape} and dtype {drawn.dtype}, expected one axis of whole numbers")
     bad = np.flatnonzero((drawn < 0) | (drawn >= M))
     if len(bad):
         raise ValueError(f"indices[{bad[0]}] is {drawn[bad[0]]}, expected at least 0 and below {M}")
-    theta, omega = _point(problem, "theta", theta), _point(problem, "omega", omega)
-    d, S, A = problem.dim, problem.mdp.n_states, problem.mdp.n_actions
-    reference = Reference(
-        theta_tilde=np.empty(d), omega_tilde=np.empty(d), G_tilde=np.empty(d), H_tilde=np.empty(d),
-        slot=np.full(S, EMPTY, dtype=np.uint32), visited=np.empty(S, dtype=np.uint32),
-        V=np.empty(S), phi_hat=np.empty(S * d),
-    )  # fmt: skip
-    _svrg_epoch(rows, drawn.astype(np.int64), theta, omega, reference, _rates(algorithm), _work(problem), d, A)
-    return theta, omega
+    point = _point(problem, theta, omega)
+    d, A = problem.dim, problem.mdp.n_actions
+    svrg = part(SVRG, Sizes(d, A, problem.mdp.n_states, most={"batch_size": M}), batch_size=M)
+    _svrg_epoch(rows, drawn.astype(np.int64), point, svrg, _schedule(algorithm), d, A)
+    return point.theta, point.omega
 
 
 @entry
-def _trajectory(samples, chain, seed, run, out):
+def _trajectory(stream, run, out):
     """The first ``len(out)`` samples of a run."""
-    trajectory_key = stream_key(seed, run, TRAJECTORY)
-    restart_key = stream_key(seed, run, RESTART)
-    s = start_state(chain, 0, restart_key, 0)
+    cursor = start(stream, run)
     for t in range(len(out)):
-        out[t], s = next_sample(samples, chain, 0, s, t, trajectory_key, restart_key)
+        out[t], cursor = draw(stream, run, cursor, t)
 
 
 @entry
 def _indices(seed, run, M, out):
-    key = stream_key(seed, run, INDEX)
+    index_key = stream_key(seed, run, INDEX)
     for u in range(len(out)):
-        out[u] = below(word(key, u), M)
+        out[u] = below(word(index_key, u), M)
 
 
 @entry
-def _pseudo_gradient(samples, theta, omega, work, g, h, d, A):
-    V = value_and_gradient(samples, samples.s_next[0], theta, work.q, work.w, work.phi_hat, d, A)
-    delta, phi_omega = td_terms(samples, 0, V, theta, omega, d)
-    row = samples.pair[0] * d
-    for i in range(d):
-        phi_i = samples.phi[row + i]
-        g[i] = G(delta, phi_omega, samples.gamma[0], phi_i, work.phi_hat[i])
-        h[i] = H(delta, phi_omega, phi_i)
+def _pseudo_gradient(samples, point, plain, g, h, d, A):
+    evaluate(samples, 0, point.theta, point.omega, plain.q, plain.w, plain.c, d, A)
+    scatter(samples, 0, plain.c, 1.0, 1.0, g, h, d, A)
 
 
 @entry
-def _plain_steps(samples, theta, omega, rates, work, d, A):
-    for x in range(len(samples.pair)):
-        if not plain_step(samples, x, theta, omega, rates, work, d, A):
+def _plain_steps(world, point, plain, schedule, d, A):
+    for u in range(len(world.samples.row)):
+        finite, _ = step(plain, world, point, 0, u, rates_at(schedule, u, point.theta), d, A)
+        if not finite:
             return
 
 
 @entry
-def _svrg_epoch(samples, indices, theta, omega, reference, rates, work, d, A):
-    M = len(samples.pair)
-    svrg_start(reference, theta, omega, d)
-    n_visited = 0
-    for x in range(M):
-        n_visited = svrg_add(samples, x, reference, n_visited, work, d, A)
-    svrg_mean(reference, M, d)
+def _svrg_epoch(samples, indices, point, svrg, schedule, d, A):
+    start_reference(svrg, point, d)
+    for x in range(len(samples.row)):
+        add_reference(svrg, samples, x, d, A)
+    mean_reference(svrg, samples, len(samples.row), d, A)
     for t in range(len(indices)):
-        if not svrg_step(samples, indices[t], theta, omega, reference, rates, work, d, A):
+        if not move(svrg, samples, indices[t], point, rates_at(schedule, t, point.theta), d, A):
             return
 
 
@@ -213,21 +200,26 @@ def _rows(problem: Problem, samples: Any, name: str) -> Samples:
     ended = np.flatnonzero(problem.mdp.terminal[x[:, 0]])
     if len(ended):
         raise ValueError(f"{name}[{ended[0]}] is {tuple(x[ended[0]].tolist())}: s is a terminal state")
-    return sample_table(problem, x[:, 0], x[:, 1], x[:, 2])
+    return at(sample_table(problem, x[:, 0], x[:, 1], x[:, 2]), 0)
 
 
-def _point(problem: Problem, name: str, value: ArrayLike) -> FloatArray:
-    return checks.array(name, value, (problem.dim,))
+def _point(problem: Problem, theta: ArrayLike, omega: ArrayLike) -> DensePoint:
+    vectors = {name: checks.array(name, v, (problem.dim,)) for name, v in (("theta", theta), ("omega", omega))}
+    return part(DensePoint, Sizes(problem.dim, problem.mdp.n_actions))._replace(**vectors)
 
 
-def _work(problem: Problem) -> Work:
-    d, A = problem.dim, problem.mdp.n_actions
-    return Work(np.empty(A), np.empty(A), np.empty(d), np.empty(d), np.empty(d))
+def _in_order(samples: Samples) -> World:
+    return World(samples, InOrder(len(samples.row)), Identity(np.uint64(0), 0), np.zeros(1, dtype=np.int64))
 
 
-def _rates(algorithm: Algorithm) -> Rates:
+def _plain(problem: Problem) -> Plain:
+    made: Plain = part(Plain, Sizes(problem.dim, problem.mdp.n_actions))
+    return made
+
+
+def _schedule(algorithm: Algorithm) -> Any:
     checks.instance("algorithm", algorithm, Algorithm, "one such as gqlab.GreedyGQ()")
-    return Rates(algorithm.eta_theta, algorithm.eta_omega, algorithm.radius)
+    return at(join_schedules([algorithm], [1], np.float64), 0)
 
 
 def _seed(seed: int) -> np.uint64:

@@ -61,7 +61,7 @@ class Part:
             return n
         if isinstance(algorithm, PolicyGradient):
             return n * algorithm.samples_per_update
-        whole = max(algorithm.epoch, 1)
+        whole = max(algorithm.batch_size, 1)
         return -(-n // whole) * whole
 
 

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from gqlab.algorithms import Algorithm
 from gqlab.checks import FloatArray
-from gqlab.engine.rollout import sampled_reward
+from gqlab.measure.rollout import sampled_reward
 from gqlab.engine.run import run
-from gqlab.engine.variance import update_error
+from gqlab.measure.variance import update_error
 from gqlab.paper.problems import ProblemSpec
 from gqlab.problem import Problem
 from gqlab.results import RunResult

@@ -116,7 +116,7 @@ def batch_sizes(results: Results, part: str) -> dict[str, int]:
     """M of every algorithm of a part; 1 for Greedy-GQ."""
     from gqlab.paper.design import label
 
-    return {label(a): max(a.epoch, 1) for a in results.experiment.part(part).algorithms}
+    return {label(a): max(a.batch_size, 1) for a in results.experiment.part(part).algorithms}
 
 
 def _batch(results: Results, view: View) -> tuple[Series, ...]:

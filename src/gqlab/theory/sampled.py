@@ -73,7 +73,7 @@ class Samples:
 def _policy_gradient(problem: Problem, pi: FloatArray) -> FloatArray:
     """∇π_a(s), (n, S, A, d), of a softmax policy."""
     mean = np.einsum("nsa,sai->nsi", pi, problem.features)
-    return problem.target.parameter * pi[..., None] * (problem.features - mean[:, :, None])
+    return problem.target.sigma * pi[..., None] * (problem.features - mean[:, :, None])
 
 
 def sampled(problem: Problem, radius: float, n_points: int = 600, seed: int = 0) -> dict[str, float]:

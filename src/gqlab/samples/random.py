@@ -12,10 +12,13 @@ from __future__ import annotations
 import numpy as np
 
 from gqlab.checks import FloatArray
-from gqlab.rules import rule
+from gqlab.rules.dispatch import rule
 
-#: What the words of a run are for: its transitions, its restarts, Algorithm 1's indices, the output iterate.
+#: What the words of a run are for: its transitions, its restarts, Algorithm 1's indices, the output iterate; the
+#: transitions and the first states of policy gradient's own trajectories; walks and Monte Carlo draws that measure
+#: it; where its watches begin, and the walks that they take.
 TRAJECTORY, RESTART, INDEX, OUTPUT = range(4)
+EPISODE, EPISODE_START, WALK, MONTE_CARLO, OFFSET, LOOK = range(16, 22)
 
 _WEYL = np.uint64(0x9E3779B97F4A7C15)
 _MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
@@ -54,7 +57,7 @@ def unit(w):
 
 
 @rule
-def draw(threshold, alias, first, n, w):
+def draw_alias(threshold, alias, first, n, w):
     """An entry of the alias table at ``first`` … ``first + n − 1``, by one word.
 
     The high half of w·n picks a column and the low half, again uniform, decides between the column and its alias.

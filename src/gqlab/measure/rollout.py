@@ -2,32 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
-
 import numpy as np
 from numpy.typing import ArrayLike
 
 from gqlab import checks
 from gqlab.checks import FloatArray
 from gqlab.engine.compiled import entry
-from gqlab.engine.random import stream_key, unit, word
+from gqlab.measure.compiled import cumulated, walk, walk_tables
 from gqlab.problem import Problem
-from gqlab.rules import rule
-
-#: Stream of the random numbers.
-WALK = 18
+from gqlab.rules.dispatch import at
+from gqlab.samples.random import WALK, stream_key
 
 #: Numbers that the tables of policies may hold at a time.
 BATCH_NUMBERS = 4_000_000
-
-
-class Kernel(NamedTuple):
-    """What a walk reads: distributions summed up along their last axis."""
-
-    start: Any  # (S,)
-    transition: Any  # (S, A, S)
-    reward: Any  # (S, A, S)
-    terminal: Any  # (S,)
 
 
 def sampled_reward(problem: Problem, theta: ArrayLike, n_steps: int = 100, seed: int = 0) -> FloatArray:
@@ -51,40 +38,18 @@ def sampled_reward(problem: Problem, theta: ArrayLike, n_steps: int = 100, seed:
         raise ValueError(f"theta has shape {th.shape}, expected (..., {problem.dim})")
     checks.integer("n_steps", n_steps, least=1, below=2**31)
     key = np.uint64(checks.integer("seed", seed, least=0, below=2**64))
-    mdp = problem.mdp
-    kernel = Kernel(_cumulative(mdp.start), _cumulative(mdp.transition), mdp.reward.copy(), mdp.terminal.copy())
+    walks = at(walk_tables([problem]), 0)
+    S, A = problem.mdp.n_states, problem.mdp.n_actions
     rows = th.reshape(-1, problem.dim)
     out = np.empty(len(rows))
-    size = max(1, BATCH_NUMBERS // (mdp.n_states * mdp.n_actions))
+    size = max(1, BATCH_NUMBERS // (S * A))
     for first in range(0, len(rows), size):
-        pi = _cumulative(problem.policy(rows[first : first + size]))
-        _walks(kernel, pi, n_steps, key, first, out[first : first + size])
+        pi = cumulated(problem.policy(rows[first : first + size]))
+        _walks(walks, pi.reshape(-1, S * A), n_steps, key, first, out[first : first + size], A)
     return out.reshape(th.shape[:-1])
 
 
-def _cumulative(p: FloatArray) -> FloatArray:
-    total = np.cumsum(p, axis=-1)
-    return np.ascontiguousarray(total / np.where(total[..., -1:] > 0, total[..., -1:], 1.0))
-
-
-@rule
-def pick(cumulative, u):
-    """The first entry whose cumulative probability exceeds u."""
-    k = 0
-    while k < len(cumulative) - 1 and cumulative[k] <= u:
-        k += 1
-    return k
-
-
 @entry
-def _walks(kernel, pi, n_steps, seed, first, out):
+def _walks(walks, pi, n_steps, seed, first, out, A):
     for k in range(len(out)):
-        key = stream_key(seed, first + k, WALK)
-        s = pick(kernel.start, unit(word(key, 0)))
-        total = 0.0
-        for t in range(n_steps):
-            a = pick(pi[k, s], unit(word(key, 3 * t + 1)))
-            s_next = pick(kernel.transition[s, a], unit(word(key, 3 * t + 2)))
-            total += kernel.reward[s, a, s_next]
-            s = pick(kernel.start, unit(word(key, 3 * t + 3))) if kernel.terminal[s_next] else s_next
-        out[k] = total / n_steps
+        out[k] = walk(walks, pi[k], stream_key(seed, first + k, WALK), n_steps, A)

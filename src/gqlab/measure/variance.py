@@ -12,26 +12,18 @@ from gqlab.algorithms import GreedyGQ, VRGreedyGQ
 from gqlab.checks import FloatArray
 from gqlab.engine.compiled import entry
 from gqlab.engine.cpu import default_threads
-from gqlab.engine.random import RESTART, TRAJECTORY, alias_table, below, draw, stream_key, word
-from gqlab.engine.tables import next_sample, problem_tables, start_state
-from gqlab.estimators import (
-    EMPTY,
-    Rates,
-    Reference,
-    Work,
-    plain_step,
-    svrg_add,
-    svrg_end,
-    svrg_mean,
-    svrg_start,
-    svrg_step,
-)
+from gqlab.engine.memory import part
+from gqlab.estimators.base import begin, move
+from gqlab.estimators.plain import Plain
+from gqlab.estimators.svrg import SVRG
 from gqlab.problem import Problem
 from gqlab.results import RunResult
-from gqlab.rules import rule
-
-#: Stream of the Monte Carlo draws.
-MONTE_CARLO = 19
+from gqlab.rules.dispatch import at, by_type, rule
+from gqlab.rules.memory import Sizes
+from gqlab.rules.point import DensePoint, Rates
+from gqlab.samples.random import MONTE_CARLO, alias_table, below, draw_alias, word
+from gqlab.samples.streams import Identity, World, key, start
+from gqlab.samples.tables import problem_tables
 
 
 class UpdateError(NamedTuple):
@@ -81,21 +73,26 @@ def update_error(problem: Problem, result: RunResult, n_draws: int = 500) -> Upd
         raise ValueError(f"result is of {algorithm!r}, expected Greedy-GQ or VR-Greedy-GQ")
     if result.metadata["problem"] != problem.fingerprint:
         raise ValueError("result is of another problem")
-    if algorithm.epoch % every:
-        raise ValueError(f"record_every is {every}, which does not divide the batch size {algorithm.epoch}")
-    samples, chain, rows = problem_tables(problem)
-    s, a, s_next = rows.T
+    M = algorithm.batch_size
+    if M % every:
+        raise ValueError(f"record_every is {every}, which does not divide the batch size {M}")
+    tables = problem_tables(problem)
+    s, a, s_next = tables.transitions.T
     weight = problem.exact.stationary[s] * problem.behavior[s, a] * problem.mdp.transition[s, a, s_next]
     law = (weight, *alias_table(weight))
     gradient = problem.exact.gradient(result.theta)
     n_runs, n_records = gradient.shape[:2]
     out = np.empty((3, n_runs, n_records - 1))
-    sizes = algorithm.epoch, every, n_draws, problem.dim, problem.mdp.n_actions
-    seed = np.uint64(result.metadata["seed"])
+    d, A = problem.dim, problem.mdp.n_actions
+    sizes = Sizes(d, A, problem.mdp.n_states, most={"batch_size": M})
+    samples, chain, stop = at(tables.samples, 0), at(tables.chain, 0), np.zeros(1, dtype=np.int64)
 
     def measure(run: int) -> None:
-        theta, omega = result.theta[run].copy(), result.omega[run].copy()
-        _measure(samples, chain, law, seed, run, theta, omega, gradient[run].copy(), sizes, out[:, run])
+        world = World(samples, chain, Identity(np.uint64(result.metadata["seed"]), run), stop)
+        estimator = part(SVRG, sizes, batch_size=M) if M else part(Plain, sizes)
+        path = result.theta[run].copy(), result.omega[run].copy(), gradient[run].copy()
+        steps = M, every, n_draws
+        _measure(world, estimator, part(DensePoint, sizes), law, path, steps, out[:, run], d, A)
 
     with ThreadPoolExecutor(default_threads()) as pool:
         list(pool.map(measure, range(n_runs)))
@@ -103,20 +100,33 @@ def update_error(problem: Problem, result: RunResult, n_draws: int = 500) -> Upd
 
 
 @rule
-def directions(samples, theta, omega, count, reference, work, point, table, d, A):
-    """g of every transition that can be drawn (count > 0) into the rows of ``table``, read off a step of size 1."""
-    rates = Rates(1.0, 1.0, np.inf)
-    for x in range(len(samples.pair)):
+def directions(samples, estimator, theta, omega, count, point, table, d, A):
+    """g of every sample that can be drawn (count > 0) into the rows of ``table``, read off a move of size 1."""
+    rates = Rates(1.0, 1.0, np.inf, 0.0)
+    for x in range(len(samples.row)):
         if count[x] > 0:
+            place(point, theta, omega, d)
+            move(estimator, samples, x, point, rates, d, A)
             for i in range(d):
-                point[0, i] = theta[i]
-                point[1, i] = omega[i]
-            if len(reference.slot) == 0:
-                plain_step(samples, x, point[0], point[1], rates, work, d, A)
-            else:
-                svrg_step(samples, x, point[0], point[1], reference, rates, work, d, A)
-            for i in range(d):
-                table[x, i] = theta[i] - point[0, i]
+                table[x, i] = theta[i] - point.theta[i]
+
+
+@by_type
+def count_batch(self, count):
+    """How often each sample is in the batch, into ``count``; without batches it stays."""
+
+
+@by_type
+def drawn(self, w):
+    """A sample of the batch, by one random word."""
+    return np.uint32(0)
+
+
+@rule
+def place(point, theta, omega, d):
+    for i in range(d):
+        point.theta[i] = theta[i]
+        point.omega[i] = omega[i]
 
 
 @rule
@@ -128,58 +138,43 @@ def distance_squared(u, v, d):
 
 
 @rule
-def moments(count, total, table, gradient, mean, out, k, d):
-    """Bias² and variance of the rows of ``table``, drawn with probability count/total, into ``out[:2, k]``."""
+def bias_and_variance(count, table, gradient, mean, d):
+    """Of the rows of ``table``, drawn with probability count/Σcount: ‖mean − gradient‖², and the variance."""
+    total = 0.0
     for i in range(d):
         mean[i] = 0.0
     for x in range(len(count)):
-        if count[x] > 0:
-            for i in range(d):
-                mean[i] += count[x] / total * table[x, i]
-    out[0, k] = distance_squared(mean, gradient, d)
-    out[1, k] = 0.0
+        total += count[x]
+        for i in range(d):
+            mean[i] += count[x] * table[x, i]
+    for i in range(d):
+        mean[i] /= total
+    variance = 0.0
     for x in range(len(count)):
-        if count[x] > 0:
-            out[1, k] += count[x] / total * distance_squared(table[x], mean, d)
+        variance += count[x] / total * distance_squared(table[x], mean, d)
+    return distance_squared(mean, gradient, d), variance
 
 
 @entry
-def _measure(samples, chain, law, seed, run, theta, omega, gradient, sizes, out):
-    """Fill ``out`` (bias², variance, Monte Carlo; records) for one run: ``sizes`` = (M, every, n_draws, d, A)."""
-    M, every, n_draws, d, A = sizes
+def _measure(world, estimator, point, law, path, steps, out, d, A):
+    """Fill ``out`` (bias², variance, Monte Carlo; records) for one run: ``steps`` = (M, every, n_draws)."""
+    theta, omega, gradient = path
     weight, threshold, alias = law
+    M, every, n_draws = steps
     n = len(weight)
-    work = Work(np.empty(A), np.empty(A), np.empty(d), np.empty(d), np.empty(d))
-    point, table, mean = np.empty((2, d)), np.empty((n, d)), np.empty(d)
-    count, batch = np.zeros(n), np.empty(M, dtype=np.uint32)
-    S = len(chain.terminal) if M > 0 else 0
-    reference = Reference(
-        np.empty(d), np.empty(d), np.empty(d), np.empty(d),
-        np.full(S, EMPTY, dtype=np.uint32), np.empty(S, dtype=np.uint32), np.empty(S), np.empty(S * d),
-    )  # fmt: skip
-    draw_key = stream_key(seed, run, MONTE_CARLO)
-    trajectory_key, restart_key = stream_key(seed, run, TRAJECTORY), stream_key(seed, run, RESTART)
-    s = start_state(chain, 0, restart_key, 0)
-    n_visited = 0
-    if M == 0:
-        count[:] = weight
+    table, mean, count = np.zeros((n, d)), np.empty(d), weight.copy()
+    draw_key = key(world.run, MONTE_CARLO)
+    cursor = start(world.stream, world.run)
     for k in range(out.shape[1]):
         u = k * every
         if M > 0 and u % M == 0:  # a new epoch: the batch that the run drew here
-            svrg_end(reference, n_visited)
-            n_visited = 0
-            count[:] = 0.0
-            svrg_start(reference, theta[k], omega[k], d)
-            for t in range(u, u + M):
-                x, s = next_sample(samples, chain, 0, s, t, trajectory_key, restart_key)
-                batch[t - u] = x
-                count[x] += 1.0
-                n_visited = svrg_add(samples, x, reference, n_visited, work, d, A)
-            svrg_mean(reference, M, d)
-        directions(samples, theta[k], omega[k], count, reference, work, point, table, d, A)
-        moments(count, M if M > 0 else 1.0, table, gradient[k], mean, out, k, d)
+            place(point, theta[k], omega[k], d)
+            cursor = begin(estimator, world, point, cursor, u, d, A)
+            count_batch(estimator, count)
+        directions(world.samples, estimator, theta[k], omega[k], count, point, table, d, A)
+        out[0, k], out[1, k] = bias_and_variance(count, table, gradient[k], mean, d)
         out[2, k] = 0.0
         for j in range(n_draws):
             w = word(draw_key, k * n_draws + j)
-            x = batch[below(w, M)] if M > 0 else draw(threshold, alias, np.uint32(0), n, w)
+            x = drawn(estimator, w) if M > 0 else draw_alias(threshold, alias, np.uint32(0), n, w)
             out[2, k] += distance_squared(table[x], gradient[k], d) / n_draws

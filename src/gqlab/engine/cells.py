@@ -1,0 +1,87 @@
+"""What is to be run: cells, and the settings that they share.
+
+A *cell* is one algorithm on one problem under one seed, ``n_runs`` times; :func:`gqlab.run` has one cell and
+:func:`gqlab.grid` many.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from gqlab import checks
+from gqlab.algorithms import Algorithm
+from gqlab.engine import cpu
+from gqlab.engine.records import recorded_updates
+from gqlab.measure.watch import Watch
+from gqlab.results import RunResult
+
+DEVICES = ("cpu", "cuda")
+DTYPES = ("float64", "float32")
+#: A point may lie outside the ball by as much, relatively: the projection of a single-precision run rounds.
+BALL_TOLERANCE = 1e-6
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What all cells of a call share."""
+
+    n_samples: int
+    record_every: int
+    device: str = "cpu"
+    dtype: str = "float64"
+    threads: int | None = None
+    progress: bool | None = None
+    watch: tuple[Watch, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name, known in (("device", DEVICES), ("dtype", DTYPES)):
+            value = getattr(self, name)
+            if not isinstance(value, str) or value not in known:
+                raise ValueError(f"{name} is {value!r}, expected one of {', '.join(map(repr, known))}")
+        for name in ("n_samples", "record_every"):
+            object.__setattr__(self, name, checks.integer(name, getattr(self, name), least=1, below=2**48))
+        threads = cpu.default_threads() if self.threads is None else checks.integer("threads", self.threads, least=1)
+        object.__setattr__(self, "threads", threads)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One algorithm on one problem under one seed."""
+
+    problem: int
+    algorithm: Algorithm
+    seed: int
+    n_runs: int
+    theta0: ArrayLike | None = None
+    omega0: ArrayLike | None = None
+    resume: RunResult | None = None
+
+    def updates(self, settings: Settings) -> NDArray[np.int64]:
+        """The updates that are recorded."""
+        last = self.algorithm.n_updates(settings.n_samples)
+        if self.resume is not None and last < self.resume.updates[-1]:
+            raise ValueError(
+                f"n_samples is {settings.n_samples}, but the result to resume has made {self.resume.updates[-1]} "
+                "updates already"
+            )
+        return recorded_updates(last, settings.record_every)
+
+    def first_point(self, name: str, d: int) -> checks.FloatArray:
+        """``theta0`` or ``omega0`` of every run, (n_runs, d), checked."""
+        value = getattr(self, name)
+        if value is None:
+            return np.zeros((self.n_runs, d))
+        if name == "omega0" and not self.algorithm.has_omega:
+            raise ValueError(f"omega0 is given, but {type(self.algorithm).__name__} has no ω")
+        point = checks.array(name, value, (d,) if checks.plain_array(name, value).ndim == 1 else (self.n_runs, d))
+        radius = self.algorithm.radius
+        with np.errstate(over="ignore"):
+            norm = np.linalg.norm(np.broadcast_to(point, (self.n_runs, d)), axis=-1)
+        bad = np.flatnonzero(norm > radius * (1 + BALL_TOLERANCE))
+        if len(bad):
+            where = name if point.ndim == 1 else f"{name}[{bad[0]}]"
+            raise ValueError(f"{where} has norm {norm[bad[0]]:.6g}, outside the ball of radius {radius:g}")
+        return np.broadcast_to(point, (self.n_runs, d))

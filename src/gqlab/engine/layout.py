@@ -1,0 +1,229 @@
+"""From cells to a task: what every run has to do and where it stands, as the arrays that a device reads."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gqlab.algorithms import Algorithm
+from gqlab.engine.cells import Cell, Settings
+from gqlab.engine.loop import KeptFirst, Parts, Plan, Records, Runs, Task
+from gqlab.engine.memory import Room, compiled_size, declared, dtype_of, is_unrolled
+from gqlab.measure.compiled import exact_tables
+from gqlab.measure.watch import QUANTITIES, Unwatched, Watching, watch_parameters
+from gqlab.operators import OPERATORS
+from gqlab.problem import Problem
+from gqlab.rules.dispatch import annotated, is_parameter, parameters
+from gqlab.rules.memory import Array, Sizes
+from gqlab.rules.point import DensePoint
+from gqlab.samples.tables import join_tables, offsets
+from gqlab.schedules import join_schedules
+
+#: The compiled parts of gqlab's own operators: the CPU's code knows them all.
+OWN_OPERATORS: tuple[type, ...] = tuple(dict.fromkeys(operator.compiled for operator in OPERATORS))
+
+
+@dataclass(frozen=True)
+class Kept:
+    """Where an array of a part is kept in the rows of ``Runs``."""
+
+    array: Array
+    first: int
+
+    @property
+    def is_number(self) -> bool:
+        return self.array.kind in ("number", "double")
+
+
+def operator_kinds(problem: Problem, algorithm: Algorithm, device: str) -> tuple[type, ...]:
+    """The operators that the compiled code for a problem knows.
+
+    On the CPU one compilation serves all of gqlab's own; a user's is compiled for itself. So is each where an algorithm
+    reads its operator's parameters, and on a GPU, where every branch costs registers.
+    """
+    kind = problem.target.compiled
+    switch = device == "cpu" and kind in OWN_OPERATORS and not algorithm.reads_operator
+    return OWN_OPERATORS if switch else (kind,)
+
+
+class Group:
+    """Cells whose parts are of the same kinds, laid out for one device."""
+
+    def __init__(self, problems: Sequence[Problem], cells: Sequence[Cell], settings: Settings) -> None:
+        self.settings, self.cells = settings, list(cells)
+        used = sorted({cell.problem for cell in cells})
+        self.problems = [problems[k] for k in used]
+        self.place = {k: place for place, k in enumerate(used)}
+        self.d, self.A = self.problems[0].dim, self.problems[0].mdp.n_actions
+        self.updates = [cell.updates(settings) for cell in cells]
+        self.counts = [cell.n_runs for cell in cells]
+        self.estimator = cells[0].algorithm.estimator
+        self.watch = Watching if settings.watch else Unwatched
+        kinds = operator_kinds(self.problems[0], cells[0].algorithm, settings.device)
+        tables = join_tables(self.problems, kinds, settings.dtype)
+        self.sizes = self._sizes(len(tables.samples.row))
+        self.kept: dict[str, Kept] = {}
+        self._lay_out_kept()
+        n_records = np.repeat([len(u) for u in self.updates], self.counts)
+        first_record = offsets(n_records)
+        if settings.watch:
+            tables = tables._replace(exact=exact_tables(self.problems, kinds))
+        with np.errstate(over="ignore"):  # of a cast to single precision: named below
+            self.task = Task(
+                tables=tables,
+                schedule=join_schedules([cell.algorithm for cell in cells], self.counts, settings.dtype),
+                kept=KeptFirst(self._kept_first("", self.estimator), self._kept_first("watch.", self.watch)),
+                plan=self._plan(first_record),
+                runs=self._runs(),
+                records=self._records(int(first_record[-1])),
+            )
+        #: The parts with a room for each array, as the CPU furnishes them.
+        self.layout = Parts(*(self._layout(kind) for kind in (DensePoint, self.estimator, self.watch)))
+        self._check_precision()
+
+    def _sizes(self, n_samples: int) -> Sizes:
+        most = {
+            name: max(getattr(cell.algorithm, name) for cell in self.cells) for name in parameters(self.estimator)
+        }
+        states = max(problem.mdp.n_states for problem in self.problems)
+        return Sizes(self.d, self.A, states, n_samples, most)
+
+    def per_run(self, values: Sequence[Any], dtype: Any = np.int64) -> NDArray[Any]:
+        """One value for each cell, as one for each run."""
+        return np.repeat(np.array(values, dtype=dtype), self.counts)
+
+    def _parameter(self, kind: type, name: str) -> NDArray[Any]:
+        if kind is Watching:
+            values = [watch_parameters(self.settings.watch)[name]] * len(self.cells)
+        else:
+            values = [getattr(cell.algorithm, name) for cell in self.cells]
+        return self.per_run(values, np.int64 if annotated(kind, name) == "int" else self.settings.dtype)
+
+    def _lay_out_kept(self) -> None:
+        ends = {True: 0, False: 0}
+        for prefix, kind in (("", self.estimator), ("watch.", self.watch)):
+            for name, array in declared(kind, self.sizes).items():
+                if array.kept:
+                    kept = Kept(array, 0)
+                    self.kept[prefix + name] = Kept(array, ends[kept.is_number])
+                    ends[kept.is_number] += array.size
+        self.kept_sizes = ends
+
+    def _kept_first(self, prefix: str, kind: Any) -> tuple[int, ...]:
+        """Where each array of a part is kept; an empty tuple if none is."""
+        names = [prefix + name for name in kind._fields if not is_parameter(kind, name)]
+        first = tuple(self.kept[name].first if name in self.kept else -1 for name in names)
+        return first if max(first) >= 0 else ()
+
+    def _layout(self, kind: Any) -> Any:
+        """A part with a room for each of its arrays."""
+        unrolled = is_unrolled(self.d, self.A)
+        rooms = {
+            name: Room(
+                size=compiled_size(array.size, unrolled and array.near),
+                zero=dtype_of(array, self.settings.dtype).type(0),
+                fill=array.fill,
+            )
+            for name, array in declared(kind, self.sizes).items()
+        }
+        return kind(*(self._parameter(kind, f) if is_parameter(kind, f) else rooms[f] for f in kind._fields))
+
+    def _plan(self, first_record: NDArray[Any]) -> Plan:
+        n_updates = self.per_run([u[-1] for u in self.updates])
+        return Plan(
+            problem=self.per_run([self.place[cell.problem] for cell in self.cells]),
+            seed=self.per_run([cell.seed for cell in self.cells], np.uint64),
+            number=np.concatenate([np.arange(n) for n in self.counts]),
+            n_updates=n_updates,
+            until=n_updates.copy(),
+            first_record=first_record[:-1],
+            cost=self.per_run([cell.algorithm.samples_per_update for cell in self.cells]),
+        )
+
+    def _runs(self) -> Runs:
+        """Where the runs stand at the beginning of the call."""
+        parts = [self._cell_runs(cell) for cell in self.cells]
+        return Runs(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+
+    def _cell_runs(self, cell: Cell) -> Runs:
+        n, d, dtype = cell.n_runs, self.d, self.settings.dtype
+        numbers = np.empty((n, self.kept_sizes[True]))
+        counts = np.empty((n, self.kept_sizes[False]), dtype=np.int64)
+        for name, kept in self.kept.items():
+            columns = (numbers if kept.is_number else counts)[:, kept.first : kept.first + kept.array.size]
+            columns[...] = kept.array.fill if cell.resume is None else cell.resume.memory[name]
+        if cell.resume is not None:
+            before = cell.resume
+            return Runs(
+                theta=before.memory["theta"],
+                omega=before.omega[:, -1],
+                cursor=before.state,
+                updates=np.full(n, before.updates[-1]),
+                output=before.output,
+                output_update=before.output_update,
+                next_output=before.next_output,
+                diverged_at=before.diverged_at,
+                kept_numbers=numbers,
+                kept_counts=counts,
+            )
+        return Runs(
+            theta=cell.first_point("theta0", d).astype(dtype, order="C"),
+            omega=cell.first_point("omega0", d).astype(dtype, order="C"),
+            cursor=np.zeros(n, dtype=np.uint32),
+            updates=np.zeros(n, dtype=np.int64),
+            output=np.zeros((n, d), dtype=dtype),
+            output_update=np.full(n, -1),
+            next_output=np.zeros(n, dtype=np.int64),
+            diverged_at=np.full(n, -1),
+            kept_numbers=numbers,
+            kept_counts=counts,
+        )
+
+    def _records(self, total: int) -> Records:
+        theta, omega = np.empty((2, total, self.d), dtype=self.settings.dtype)
+        watched = np.empty((total if self.settings.watch else 0, 3 * len(QUANTITIES)))
+        records = Records(theta=theta, omega=omega, watched=watched, every=self.settings.record_every)
+        for cell, updates, view in zip(self.cells, self.updates, self.views(records), strict=True):
+            if cell.resume is not None:
+                _old_records(cell.resume, updates, self.settings.record_every, view)
+        return records
+
+    def views(self, records: Records) -> list[dict[str, NDArray[Any]]]:
+        """The records of each cell, (n_runs, n_records, …)."""
+        rows = offsets([n * len(u) for n, u in zip(self.counts, self.updates, strict=True)])
+        names = ("theta", "omega", "watched") if self.settings.watch else ("theta", "omega")
+        columns = {name: getattr(records, name) for name in names}
+        return [
+            {name: column[a:b].reshape(n, -1, column.shape[1]) for name, column in columns.items()}
+            for n, a, b in zip(self.counts, rows[:-1], rows[1:], strict=True)
+        ]
+
+    def _check_precision(self) -> None:
+        """Numbers that the dtype cannot hold are refused, not turned into infinities and zeros."""
+        task, dtype = self.task, self.settings.dtype
+        finite = {
+            "theta0": task.runs.theta,
+            "omega0": task.runs.omega,
+            "reward": task.tables.samples.reward,
+            "features": task.tables.samples.features.phi,
+        }
+        for name, values in finite.items():
+            if not np.isfinite(values).all():
+                raise ValueError(f"{name} holds a number too large for {dtype}")
+        if not (task.schedule.eta_theta > 0).all():
+            raise ValueError(f"eta_theta is too small for {dtype}")
+
+
+def _old_records(before: Any, updates: NDArray[np.int64], every: int, view: dict[str, NDArray[Any]]) -> None:
+    """Write the records that exist already: those of the result that is resumed."""
+    # Its last point may stand between two record points of the longer run: then it is not one of them.
+    kept = before.updates % every == 0
+    for name, new in view.items():
+        old = before.watched_columns() if name == "watched" else getattr(before, name)
+        new[:, : kept.sum()] = old[:, kept]
+        if updates[-1] == before.updates[-1]:
+            new[:, -1] = old[:, -1]

@@ -1,0 +1,52 @@
+"""What an estimator is: a part with a ``step``, and the memory that it declares.
+
+An estimator is a named tuple. Its fields annotated ``int`` or ``float`` are parameters of the algorithm, by name; every
+other field is an array that ``memory`` declares. Its methods:
+
+* ``step(self, world, point, cursor, u, rates, d, A)`` makes update number u (from 0): draw what it needs
+  (``draw(world.stream, world.run, cursor, t)``), move the point, and return whether the move was made and the new cursor.
+* ``begin(self, world, point, cursor, u, d, A)`` comes before update 0, and before every update that ``next_begin``
+  names: a new batch, say. It returns the new cursor.
+* ``next_begin(self, u)``: the first update, u or later, that ``begin`` comes before.
+* ``answer(self, point, out, d)``: the vector that is recorded, watched and drawn as the output; without it θ.
+* ``memory(n)``, a static method: its arrays, for a problem of the sizes ``n``.
+
+All but ``step`` and ``memory`` have a default. What lives from one call to the next (``resume``) is declared with
+``kept=True``; all else must be made anew by ``begin``.
+"""
+
+from __future__ import annotations
+
+from gqlab.rules.dispatch import by_type
+
+#: No run gets this far.
+NEVER = 1 << 62
+
+
+@by_type
+def begin(self, world, point, cursor, u, d, A):
+    """Estimator: what comes before update u, where ``next_begin`` names it."""
+    return cursor
+
+
+@by_type
+def next_begin(self, u):
+    """Estimator: the first update, u or later, that ``begin`` comes before."""
+    return 0 if u == 0 else NEVER
+
+
+@by_type
+def step(self, world, point, cursor, u, rates, d, A):
+    """Estimator: update number u."""
+
+
+@by_type
+def answer(self, point, out, d):
+    """Estimator: the vector that it offers as θ, into ``out``."""
+    for i in range(d):
+        out[i] = point.theta[i]
+
+
+@by_type
+def move(self, samples, x, point, rates, d, A):
+    """Estimator: the move for a given sample, of those that move along one sample at a time."""

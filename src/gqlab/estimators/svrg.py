@@ -1,0 +1,163 @@
+"""SVRG (Algorithm 1 of VR-Greedy-GQ): a batch, its mean at a reference point, and steps corrected by it.
+
+    G_x(θ, ω) − G_x(θ̃, ω̃) + G̃,   G̃ the mean of G_x(θ̃, ω̃) over the batch, and likewise H
+
+V̄ and w at θ̃ are kept once for each next state that the batch visits: ``slot`` says where.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gqlab.rules.memory import COUNT, INDEX, SAMPLE, Array, Sizes, far, near
+from gqlab.estimators.base import move
+from gqlab.rules.dispatch import rule
+from gqlab.rules.gradient import add, evaluate, next_value, td_terms
+from gqlab.rules.point import descend_from
+from gqlab.samples.random import INDEX as INDEX_WORDS
+from gqlab.samples.random import below, word
+from gqlab.samples.streams import draw, key
+
+#: ``slot`` of a next state that the batch has not visited.
+EMPTY = 0xFFFFFFFF
+
+#: Samples of a batch between two looks at the stop flag, a power of 2.
+LOOK = 1024
+
+
+class SVRG(NamedTuple):
+    """One batch of M samples for each M updates."""
+
+    batch_size: int  # M
+    theta_tilde: Any  # (d,)
+    omega_tilde: Any  # (d,)
+    G_tilde: Any  # (d,)
+    H_tilde: Any  # (d,)
+    q: Any  # (A,)
+    w: Any  # (A,)
+    c: Any  # (A + 2,)
+    batch: Any  # (M,)  the samples
+    x: Any  # (1,)  the sample of the next update
+    n_visited: Any  # (1,)
+    visited: Any  # (n_slots,)  which entry of ``slot`` points to each slot
+    slot: Any  # (S,)
+    V: Any  # (n_slots,)
+    w_tilde: Any  # (n_slots · A,)
+    correction: Any  # (n_slots,)  Σ γ (ω̃ᵀφ) over the samples of the batch that lead there
+
+    @staticmethod
+    def memory(n: Sizes) -> dict[str, Array]:
+        M = int(n.most["batch_size"])
+        n_slots = min(M, n.states)
+        return {
+            **dict.fromkeys(("theta_tilde", "omega_tilde", "G_tilde", "H_tilde"), near(n.d)),
+            **{"q": near(n.A), "w": near(n.A), "c": near(n.A + 2)},
+            "batch": far(M, SAMPLE),
+            "x": near(1, INDEX),
+            "n_visited": near(1, COUNT),
+            "visited": far(n_slots, INDEX),
+            "slot": far(n.states, INDEX, fill=EMPTY),
+            "V": far(n_slots),
+            "w_tilde": far(n_slots * n.A),
+            "correction": far(n_slots),
+        }
+
+    def next_begin(self, u):
+        return (u + self.batch_size - 1) // self.batch_size * self.batch_size
+
+    def begin(self, world, point, cursor, u, d, A):
+        """θ̃, ω̃ ← the last iterate; the next M samples of the trajectory are the batch; G̃, H̃ ← their means there."""
+        start_reference(self, point, d)
+        for t in range(u, u + self.batch_size):
+            x, cursor = draw(world.stream, world.run, cursor, t)
+            self.batch[t - u] = x
+            add_reference(self, world.samples, x, d, A)
+            if t & (LOOK - 1) == 0 and world.stop[0] != 0:
+                break
+        mean_reference(self, world.samples, self.batch_size, d, A)
+        self.x[0] = self.batch[below(word(key(world.run, INDEX_WORDS), u), self.batch_size)]
+        return cursor
+
+    def step(self, world, point, cursor, u, rates, d, A):
+        x = self.x[0]
+        # The next update's sample is on its way from memory during this one.
+        self.x[0] = self.batch[below(word(key(world.run, INDEX_WORDS), u + 1), self.batch_size)]
+        return move(self, world.samples, x, point, rates, d, A), cursor
+
+    def move(self, samples, x, point, rates, d, A):
+        """Algorithm 1's inner step: G_x(θ, ω) − G_x(θ̃, ω̃) + G̃ and H_x(θ, ω) − H_x(θ̃, ω̃) + H̃."""
+        evaluate(samples, x, point.theta, point.omega, self.q, self.w, self.c, d, A)
+        subtract_reference(self, samples, x, d, A)
+        return descend_from(point, samples, x, self.c, (self.G_tilde, self.H_tilde), rates, d, A)
+
+    def count_batch(self, count):
+        count[:] = 0.0
+        for k in range(self.batch_size):
+            count[self.batch[k]] += 1.0
+
+    def drawn(self, w):
+        return self.batch[below(w, self.batch_size)]
+
+
+@rule
+def start_reference(svrg, point, d):
+    """θ̃, ω̃ ← (θ, ω); G̃, H̃ ← 0; no next state has a slot."""
+    for i in range(d):
+        svrg.theta_tilde[i] = point.theta[i]
+        svrg.omega_tilde[i] = point.omega[i]
+        svrg.G_tilde[i] = point.theta.dtype.type(0)
+        svrg.H_tilde[i] = point.theta.dtype.type(0)
+    for k in range(svrg.n_visited[0]):
+        svrg.slot[svrg.visited[k]] = EMPTY
+    svrg.n_visited[0] = 0
+
+
+@rule
+def next_state(samples, x, A):
+    """Which of the problem's states sample x leads to."""
+    return (samples.next_row[x] - np.uint32(samples.first_row)) // np.uint32(A)
+
+
+@rule
+def subtract_reference(svrg, samples, x, d, A):
+    """Subtract the coefficients of G_x, H_x(θ̃, ω̃) from ``c``."""
+    k = svrg.slot[next_state(samples, x, A)]
+    delta, phi_omega = td_terms(samples, x, svrg.V[k], svrg.theta_tilde, svrg.omega_tilde, d)
+    svrg.c[0] += delta
+    svrg.c[1] -= phi_omega - delta
+    for a in range(A):
+        svrg.c[2 + a] -= samples.discount[x] * phi_omega * svrg.w_tilde[k * A + a]
+
+
+@rule
+def add_reference(svrg, samples, x, d, A):
+    """Add G_x, H_x(θ̃, ω̃) to the sums of the batch: the part on φ(s,a) at once, γ (ω̃ᵀφ) for each next state."""
+    s_next = next_state(samples, x, A)
+    k = svrg.slot[s_next]
+    if k == EMPTY:
+        k = np.uint32(svrg.n_visited[0])
+        svrg.n_visited[0] += 1
+        svrg.slot[s_next] = k
+        svrg.visited[k] = s_next
+        svrg.V[k] = next_value(samples, x, svrg.theta_tilde, svrg.q, svrg.w, d, A)
+        svrg.correction[k] = svrg.V.dtype.type(0)
+        for a in range(A):
+            svrg.w_tilde[k * A + a] = svrg.w[a]
+    delta, phi_omega = td_terms(samples, x, svrg.V[k], svrg.theta_tilde, svrg.omega_tilde, d)
+    add(samples.features, samples.row[x], -delta, svrg.G_tilde, d)
+    add(samples.features, samples.row[x], phi_omega - delta, svrg.H_tilde, d)
+    svrg.correction[k] += samples.discount[x] * phi_omega
+
+
+@rule
+def mean_reference(svrg, samples, n, d, A):
+    """G̃, H̃ ← the means over n samples: Σ_x γ (ω̃ᵀφ) φ̂_{s'} is one φ̂ for each next state."""
+    for k in range(svrg.n_visited[0]):
+        row = samples.first_row + svrg.visited[k] * A
+        for a in range(A):
+            add(samples.features, row + a, svrg.correction[k] * svrg.w_tilde[k * A + a], svrg.G_tilde, d)
+    for i in range(d):
+        svrg.G_tilde[i] /= svrg.G_tilde.dtype.type(n)
+        svrg.H_tilde[i] /= svrg.H_tilde.dtype.type(n)

@@ -1,0 +1,198 @@
+"""J, ‖∇J‖² and walks, compiled, for one θ at a time: what a watch sees.
+
+The formulas are those of :mod:`gqlab.exact`, on its matrices C, b = E[rφ] and K = E[γ φ 1{s'}ᵀ], all in double
+precision whatever the run's; V̄, w and the policy come from the operator's compiled part.
+
+    m = E[δφ] = b + K V̄(θ) − Cθ     ω* = C⁻¹m     J = ½ mᵀω*     ∇J = −m + Σ_{s'} (Kᵀω*)_{s'} φ̂_{s'}(θ)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gqlab.checks import FloatArray
+from gqlab.operators.switch import join_operators
+from gqlab.problem import Problem
+from gqlab.rules.dispatch import rule
+from gqlab.rules.gradient import Dense, act, add, dot, improve
+from gqlab.samples.random import unit, word
+from gqlab.samples.tables import offsets
+
+
+class Walks(NamedTuple):
+    """What a walk reads. Row s·A + a owns the successors first[row] … first[row + 1] − 1; so do first states."""
+
+    first: Any  # (n_rows + 1,)
+    next_state: Any  # (n,)  within its problem
+    cumulative: Any  # (n,)  probabilities, summed up within each row
+    reward: Any  # (n,)
+    terminal: Any  # (S,)
+    start_state: Any  # (n_start,)
+    start_cumulative: Any  # (n_start,)
+    first_state: int
+    first_start: int
+    n_start: int
+
+
+class ExactTables(NamedTuple):
+    """The matrices of the exact quantities of one or more problems."""
+
+    features: Any
+    operator: Any
+    walks: Any
+    C: Any  # (n_problems · d²,)
+    C_inverse: Any  # (n_problems · d²,)
+    b: Any  # (n_problems · d,)
+    K: Any  # (S · d,)  the column of each next state
+    problem: int
+    first_state: int
+    n_states: int
+
+
+@rule
+def exact_terms(exact, work, with_gradient, d, A):
+    """J(θ), and ‖∇J(θ)‖² (0 if not asked for), at ``work.theta``."""
+    m, omega, slope = work.mean_delta_phi, work.omega, work.slope
+    first_row = exact.first_state * A
+    matrix = exact.problem * d * d
+    for i in range(d):
+        m[i] = exact.b[exact.problem * d + i]
+        for j in range(d):
+            m[i] -= exact.C[matrix + i * d + j] * work.theta[j]
+    for s in range(exact.n_states):
+        row = first_row + s * A
+        for a in range(A):
+            work.q[a] = dot(exact.features, row + a, work.theta, d)
+        V = improve(exact.operator, row, work.q, work.w, A)
+        for a in range(A):
+            work.weights[s * A + a] = work.w[a]
+        for i in range(d):
+            m[i] += exact.K[(exact.first_state + s) * d + i] * V
+    J = 0.0
+    for i in range(d):
+        omega[i] = 0.0
+        for j in range(d):
+            omega[i] += exact.C_inverse[matrix + i * d + j] * m[j]
+        J += 0.5 * m[i] * omega[i]
+        slope[i] = -m[i]
+    norm_squared = 0.0
+    if with_gradient:
+        for s in range(exact.n_states):
+            K_omega = 0.0
+            for i in range(d):
+                K_omega += exact.K[(exact.first_state + s) * d + i] * omega[i]
+            for a in range(A):
+                row = first_row + s * A + a
+                add(exact.features, row, K_omega * work.weights[s * A + a], slope, d)
+        for i in range(d):
+            norm_squared += slope[i] * slope[i]
+    return J, norm_squared
+
+
+@rule
+def cumulate_policy(exact, work, d, A):
+    """π_θ(a|s) at ``work.theta``, summed up over a, into ``work.policy``."""
+    for s in range(exact.n_states):
+        row = (exact.first_state + s) * A
+        for a in range(A):
+            work.q[a] = dot(exact.features, row + a, work.theta, d)
+        act(exact.operator, row, work.q, work.w, A)
+        total = 0.0
+        for a in range(A):
+            total += work.w[a]
+            work.policy[s * A + a] = total
+        for a in range(A):
+            work.policy[s * A + a] /= total
+
+
+@rule
+def pick(cumulative, first, last, u):
+    """The first entry from ``first`` to ``last − 1`` whose cumulative probability exceeds u."""
+    k = first
+    while k < last - 1 and cumulative[k] <= u:
+        k += 1
+    return k
+
+
+@rule
+def first_of_walk(walks, random_word):
+    """A first state."""
+    first = walks.first_start
+    return walks.start_state[pick(walks.start_cumulative, first, first + walks.n_start, unit(random_word))]
+
+
+@rule
+def walk(walks, policy, walk_key, n_steps, A):
+    """The mean reward of ``n_steps`` under a policy, (S · A,), summed up over the actions of each state.
+
+    Step t takes words 3t + 1 (the action), 3t + 2 (the next state) and 3t + 3 (a restart) of the key; word 0 is the
+    first state.
+    """
+    s = first_of_walk(walks, word(walk_key, 0))
+    total = 0.0
+    for t in range(n_steps):
+        a = pick(policy, s * A, s * A + A, unit(word(walk_key, 3 * t + 1))) - s * A
+        row = (walks.first_state + s) * A + a
+        k = pick(walks.cumulative, walks.first[row], walks.first[row + 1], unit(word(walk_key, 3 * t + 2)))
+        total += walks.reward[k]
+        s = walks.next_state[k]
+        if walks.terminal[walks.first_state + s]:
+            s = first_of_walk(walks, word(walk_key, 3 * t + 3))
+    return total / n_steps
+
+
+# --- The tables -----------------------------------------------------------------------------------------------------
+
+
+def exact_tables(problems: Sequence[Problem], kinds: Sequence[type]) -> ExactTables:
+    """The tables of several problems behind one another; ``kinds`` as in :func:`gqlab.samples.tables.join_tables`."""
+    A = problems[0].mdp.n_actions
+    n_states = np.array([problem.mdp.n_states for problem in problems])
+    moments = [problem.exact.moments for problem in problems]
+    first_state = offsets(n_states)[:-1]
+    return ExactTables(
+        features=Dense(np.concatenate([problem.features.ravel() for problem in problems])),
+        operator=join_operators([problem.target for problem in problems], list(n_states * A), kinds, np.float64),
+        walks=walk_tables(problems),
+        C=np.concatenate([C.ravel() for C, _, _ in moments]),
+        C_inverse=np.concatenate([np.linalg.inv(C).ravel() for C, _, _ in moments]),
+        b=np.concatenate([b for _, b, _ in moments]),
+        K=np.concatenate([K.T.ravel() for _, _, K in moments]),
+        problem=np.arange(len(problems)),  # type: ignore[arg-type]
+        first_state=first_state,  # type: ignore[arg-type]
+        n_states=n_states,  # type: ignore[arg-type]
+    )
+
+
+def walk_tables(problems: Sequence[Problem]) -> Walks:
+    """What walks in several problems read."""
+    mdps = [problem.mdp for problem in problems]
+    possible = [np.nonzero(mdp.transition) for mdp in mdps]
+    n_rows = [mdp.n_states * mdp.n_actions for mdp in mdps]
+    counts = [
+        np.bincount(s * mdp.n_actions + a, minlength=n)
+        for mdp, (s, a, _), n in zip(mdps, possible, n_rows, strict=True)
+    ]
+    starts = [np.flatnonzero(mdp.start) for mdp in mdps]
+    first_start = offsets([len(start) for start in starts])
+    return Walks(
+        first=offsets(np.concatenate(counts)),
+        next_state=np.concatenate([s_next for _, _, s_next in possible]),
+        cumulative=np.concatenate([cumulated(mdp.transition)[k] for mdp, k in zip(mdps, possible, strict=True)]),
+        reward=np.concatenate([mdp.reward[k] for mdp, k in zip(mdps, possible, strict=True)]),
+        terminal=np.concatenate([mdp.terminal for mdp in mdps]),
+        start_state=np.concatenate(starts),
+        start_cumulative=np.concatenate([cumulated(mdp.start)[k] for mdp, k in zip(mdps, starts, strict=True)]),
+        first_state=offsets([mdp.n_states for mdp in mdps])[:-1],  # type: ignore[arg-type]
+        first_start=first_start[:-1],  # type: ignore[arg-type]
+        n_start=np.diff(first_start),  # type: ignore[arg-type]
+    )
+
+
+def cumulated(p: FloatArray) -> FloatArray:
+    """Distributions summed up along their last axis, to 1 exactly at its end."""
+    total = np.cumsum(p, axis=-1)
+    return np.ascontiguousarray(total / np.where(total[..., -1:] > 0, total[..., -1:], 1.0))

@@ -1,0 +1,115 @@
+"""What an operator is: V̄(q), its gradient w and the policy, in NumPy, and a compiled part that does the same.
+
+    V̄(q) = Σ_a π(a; q) q_a        w(q) = ∂V̄/∂q
+
+==============  =======================================  ================================
+operator        V̄(q)                                     w_a
+==============  =======================================  ================================
+Softmax         Σ p_a q_a,  p = softmax(σq)              p_a (1 + σ(q_a − V̄))
+Mellowmax       log(mean exp(κq)) / κ                    softmax(κq)_a
+Greedy          max q                                    1 at the first maximiser
+EpsilonGreedy   (1−ε) max q + ε mean q                   the same mixture
+FixedPolicy     Σ π(a|s) q_a                             π(a|s)
+==============  =======================================  ================================
+
+The NumPy face is batched over leading axes of ``q`` (..., S, A) and serves the exact quantities; the compiled part, the
+class in ``compiled``, serves the updates. Neither is made from the other: each is a check of the other.
+"""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from gqlab.checks import FloatArray
+from gqlab.rules.dispatch import is_parameter, parameters, require
+from gqlab.rules.gradient import improve
+
+#: Steps of the differences that stand in for a second derivative, relative to the size of q.
+DIFFERENCE = 6e-6
+
+
+@dataclass(frozen=True)
+class Smoothness:
+    """How smooth an operator is on the ball of radius R, for ‖φ‖ ≤ 1 and actions whose features lie within D.
+
+    Attributes
+    ----------
+    k1, k2 : float or None
+        θ ↦ π_θ(a|s) is k₁-Lipschitz with a k₂-Lipschitz gradient (the paper's Assumption 2); None where unknown.
+    phi_hat : float
+        sup ‖φ̂_s(θ)‖.
+    L_phi_hat : float
+        The Lipschitz constant of θ ↦ φ̂_s(θ).
+    formulas : tuple of str
+        How ``phi_hat`` and ``L_phi_hat`` come about.
+    """
+
+    k1: float | None
+    k2: float | None
+    phi_hat: float
+    L_phi_hat: float
+    formulas: tuple[str, str]
+
+
+class Operator(ABC):
+    """A policy-improvement operator. To add one, see docs/extending.md: it needs no more than a class in your own file."""
+
+    #: The compiled part: a named tuple with ``improve(self, row, q, w, A)``, and ``act(self, row, q, p, A)`` where
+    #: compiled walks are wanted. Its fields are attributes of the operator: a ``float`` or ``int`` each, or an (S, A)
+    #: array, which it reads at ``row + a``.
+    compiled: ClassVar[type]
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if not inspect.isabstract(cls) and "compiled" in vars(cls):
+            require(cls.compiled, {"improve": improve}, f"operator {cls.__name__}")
+
+    @abstractmethod
+    def policy(self, q: FloatArray) -> FloatArray:
+        """π(a; q), the same shape as ``q`` (..., S, A)."""
+
+    def value(self, q: FloatArray) -> FloatArray:
+        """V̄(q), (..., S)."""
+        return (self.policy(q) * q).sum(axis=-1)
+
+    @abstractmethod
+    def weights(self, q: FloatArray) -> FloatArray:
+        """w = ∂V̄/∂q, the same shape as ``q``."""
+
+    def curvature(self, q: FloatArray, v: FloatArray) -> FloatArray:
+        """∇²V̄(q) v, the same shape as ``q``: here by differences of w, exactly where an operator has its own form."""
+        step = DIFFERENCE * (1 + np.abs(q).max(axis=-1, keepdims=True)) / np.maximum(
+            np.abs(v).max(axis=-1, keepdims=True), np.finfo(float).tiny
+        )
+        return (self.weights(q + step * v) - self.weights(q - step * v)) / (2 * step)
+
+    def smoothness(self, n_actions: int, radius: float, diameter: float = 2.0) -> Smoothness | None:
+        """Its smoothness constants on the ball of this radius; None: the operator is not smooth.
+
+        ``diameter`` is max ‖φ(s,a) − φ(s,b)‖ over the states and the pairs of their actions.
+        """
+        return None
+
+    def check(self, n_states: int, n_actions: int) -> None:  # noqa: B027 - most operators fit every problem
+        """Raise ``ValueError`` if the operator does not fit a problem of this size."""
+
+    def numbers(self) -> list[float]:
+        """The parameters of the compiled part."""
+        return [getattr(self, name) for name in parameters(self.compiled)]
+
+    def tables(self) -> list[FloatArray]:
+        """The (S, A) arrays of the compiled part."""
+        kind: Any = self.compiled
+        return [getattr(self, name) for name in kind._fields if not is_parameter(kind, name)]
+
+    @property
+    def parameter(self) -> float:
+        """The first parameter, or 0."""
+        warnings.warn("Operator.parameter goes away: use sigma, kappa or epsilon", DeprecationWarning, stacklevel=2)
+        return float((*self.numbers(), 0.0)[0])

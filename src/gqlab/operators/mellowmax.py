@@ -1,0 +1,96 @@
+"""Mellowmax: V̄ = log(mean exp(κq))/κ (Asadi and Littman, 2017)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+from scipy.special import logsumexp, softmax
+
+from gqlab import checks
+from gqlab.checks import FloatArray
+from gqlab.operators.base import Operator, Smoothness
+from gqlab.rules.boltzmann import boltzmann, boltzmann_policy
+
+#: Halvings of the interval in which the policy's inverse temperature lies: all the digits there are.
+HALVINGS = 60
+
+
+class MellowmaxRule(NamedTuple):
+    kappa: float
+
+    def improve(self, row, q, w, A):
+        """V̄ = log(mean exp(κq))/κ,  w = softmax(κq)."""
+        top, over_Z, _ = boltzmann(q, self.kappa, w, A)
+        for a in range(A):
+            w[a] *= over_Z
+        return top - math.log(over_Z * q.dtype.type(A)) / self.kappa
+
+    def act(self, row, q, p, A):
+        """The softmax whose value Σπq is V̄; its inverse temperature lies in [0, κ]."""
+        top, over_Z, _ = boltzmann(q, self.kappa, p, A)
+        gap = -math.log(over_Z * q.dtype.type(A)) / self.kappa  # V̄ − max q
+        low, high = q.dtype.type(0), self.kappa
+        for _ in range(HALVINGS):
+            sigma = (low + high) / 2
+            _, _, mean = boltzmann(q, sigma, p, A)
+            if mean < gap:
+                low = sigma
+            else:
+                high = sigma
+        boltzmann_policy(q, high, p, A)
+
+
+@dataclass(frozen=True)
+class Mellowmax(Operator):
+    """V̄ = log(mean exp(κq))/κ, a smooth non-expansion (Asadi and Littman, 2017).
+
+    The policy, needed to act and never to update, is the softmax whose inverse temperature makes Σπq equal V̄.
+
+    Examples
+    --------
+    >>> import numpy as np, gqlab as gq
+    >>> operator, q = gq.Mellowmax(2.0), np.array([[0.0, 1.0]])
+    >>> bool(np.isclose((operator.policy(q) * q).sum(), operator.value(q)[0]))
+    True
+    """
+
+    compiled: ClassVar[type] = MellowmaxRule
+    kappa: float = 5.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "kappa", checks.number("kappa", self.kappa, above=0))
+
+    def value(self, q: FloatArray) -> FloatArray:
+        return np.asarray(logsumexp(self.kappa * q, axis=-1) - np.log(q.shape[-1])) / self.kappa
+
+    def weights(self, q: FloatArray) -> FloatArray:
+        return np.asarray(softmax(self.kappa * q, axis=-1))
+
+    def curvature(self, q: FloatArray, v: FloatArray) -> FloatArray:
+        w = self.weights(q)
+        return self.kappa * w * (v - (w * v).sum(axis=-1, keepdims=True))
+
+    def smoothness(self, n_actions: int, radius: float, diameter: float = 2.0) -> Smoothness:
+        """φ̂ is a mean of features, and its derivative κ times their covariance."""
+        return Smoothness(None, None, 1.0, self.kappa * diameter**2 / 4, ("1", "κD²/4"))
+
+    def policy(self, q: FloatArray) -> FloatArray:
+        # κ V̄ is the integral over [0, κ] of the softmax value, which rises with the inverse temperature:
+        # so the root lies in [0, κ].
+        from scipy.optimize import elementwise
+
+        gap = q - self.value(q)[..., None]
+
+        def surplus(sigma: FloatArray, *columns: FloatArray) -> FloatArray:
+            g = np.stack(columns, axis=-1)
+            return np.asarray((softmax(sigma[..., None] * g, axis=-1) * g).sum(axis=-1))
+
+        columns = tuple(np.moveaxis(gap, -1, 0))
+        bracket = np.zeros(gap.shape[:-1]), np.full(gap.shape[:-1], self.kappa)
+        # Rounding can put the sign of an end on the wrong side where all values are equal: any root is right there.
+        flat = (surplus(bracket[0], *columns) >= 0) | (surplus(bracket[1], *columns) <= 0)
+        sigma = np.asarray(elementwise.find_root(surplus, bracket, args=columns).x)
+        return np.asarray(softmax(np.where(flat, self.kappa, sigma)[..., None] * q, axis=-1))

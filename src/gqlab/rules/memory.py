@@ -1,0 +1,55 @@
+"""How a part declares the arrays that it needs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+#: What an array holds: numbers in the precision of the run or always in double, samples, rows and the like, counts.
+NUMBER, DOUBLE, SAMPLE, INDEX, COUNT = "number", "double", "sample", "index", "count"
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """The sizes that a part may need to know.
+
+    Attributes
+    ----------
+    d, A : int
+        Features and actions.
+    states, samples : int
+        Of the largest problem: the states, and the different samples that can be drawn.
+    most : mapping
+        The largest value of each parameter among the runs, by its name.
+    """
+
+    d: int
+    A: int
+    states: int = 0
+    samples: int = 0
+    most: Mapping[str, float] = field(default_factory=dict)
+
+
+class Array(NamedTuple):
+    """One array that a part declares: see :func:`near` and :func:`far`."""
+
+    size: int
+    near: bool
+    kind: str
+    kept: bool
+    fill: float
+
+
+def near(size: int, kind: str = NUMBER, kept: bool = False, fill: float = 0) -> Array:
+    """A short array, in registers where it fits: its size may depend on d and A alone, and is compiled in.
+
+    It begins full of ``fill``, once in the life of a thread; with ``kept`` it is part of a run, from ``fill`` at its
+    beginning to the end, across calls.
+    """
+    return Array(size, True, kind, kept, fill)
+
+
+def far(size: int, kind: str = NUMBER, kept: bool = False, fill: float = 0) -> Array:
+    """An array of any size, in memory; otherwise like :func:`near`."""
+    return Array(size, False, kind, kept, fill)

@@ -1,0 +1,91 @@
+"""The point (θ, ω) and its moves: a direction, the step sizes, QRC's decay of ω and the projection.
+
+Every move is (θ, ω) ← Π_R[(θ, ω) − (η_θ G, η_ω (H + βω))], both at the old (θ, ω). A move that would leave the finite
+numbers is not made: the point stays where it was, and the move returns False.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from gqlab.rules.dispatch import by_type, rule
+from gqlab.rules.gradient import project, scatter
+from gqlab.rules.memory import Array, Sizes, near
+
+
+class Rates(NamedTuple):
+    """The numbers of one move."""
+
+    eta_theta: float
+    eta_omega: float
+    radius: float
+    beta: float  # QRC's β; 0: Greedy-GQ
+
+
+@by_type
+def descend(self, samples, x, c, rates, d, A):
+    """Move along (G, H) of sample x, given by the coefficients c."""
+
+
+@by_type
+def descend_from(self, samples, x, c, drift, rates, d, A):
+    """Move along the sum of that and of two vectors, ``drift`` = (G̃, H̃)."""
+
+
+@by_type
+def descend_along(self, G, H, rates, d):
+    """Move along two vectors."""
+
+
+class DensePoint(NamedTuple):
+    """θ and ω as d numbers each."""
+
+    theta: Any  # (d,)
+    omega: Any  # (d,)
+    theta_before: Any  # (d,)  the point before its last move
+    omega_before: Any  # (d,)
+    answer: Any  # (d,)  what the estimator offers as θ
+
+    @staticmethod
+    def memory(n: Sizes) -> dict[str, Array]:
+        return dict.fromkeys(("theta", "omega", "theta_before", "omega_before", "answer"), near(n.d))
+
+    def descend(self, samples, x, c, rates, d, A):
+        shrink = self.omega.dtype.type(1) - rates.eta_omega * rates.beta
+        for i in range(d):
+            self.theta_before[i] = self.theta[i]
+            self.omega_before[i] = self.omega[i]
+            self.omega[i] *= shrink
+        scatter(samples, x, c, -rates.eta_theta, -rates.eta_omega, self.theta, self.omega, d, A)
+        return settle(self, rates.radius, d)
+
+    def descend_from(self, samples, x, c, drift, rates, d, A):
+        G_tilde, H_tilde = drift
+        shrink = self.omega.dtype.type(1) - rates.eta_omega * rates.beta
+        for i in range(d):
+            self.theta_before[i] = self.theta[i]
+            self.omega_before[i] = self.omega[i]
+            self.theta[i] -= rates.eta_theta * G_tilde[i]
+            self.omega[i] = shrink * self.omega[i] - rates.eta_omega * H_tilde[i]
+        scatter(samples, x, c, -rates.eta_theta, -rates.eta_omega, self.theta, self.omega, d, A)
+        return settle(self, rates.radius, d)
+
+    def descend_along(self, G, H, rates, d):
+        shrink = self.omega.dtype.type(1) - rates.eta_omega * rates.beta
+        for i in range(d):
+            self.theta_before[i] = self.theta[i]
+            self.omega_before[i] = self.omega[i]
+            self.theta[i] -= rates.eta_theta * G[i]
+            self.omega[i] = shrink * self.omega[i] - rates.eta_omega * H[i]
+        return settle(self, rates.radius, d)
+
+
+@rule
+def settle(point, radius, d):
+    """Project θ and ω; where one is not finite, go back to the point before the move and return False."""
+    if project(point.theta, radius, d) and project(point.omega, radius, d):
+        return True
+    for i in range(d):
+        point.theta[i] = point.theta_before[i]
+        point.omega[i] = point.omega_before[i]
+    return False

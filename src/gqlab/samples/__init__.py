@@ -1,0 +1,1 @@
+"""Samples and where they come from."""

@@ -1,0 +1,167 @@
+"""A finite problem as the compiled functions read it: one sample for every transition that can happen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from gqlab.checks import FloatArray
+from gqlab.operators.switch import join_operators
+from gqlab.problem import Problem
+from gqlab.rules.gradient import Dense, Samples
+from gqlab.samples.random import alias_table
+from gqlab.samples.streams import Chain
+
+#: Rows, transitions and feature values are counted in 32 bits.
+MOST_ENTRIES = 2**32
+
+
+class Tables(NamedTuple):
+    """The samples of one or more problems, the stream that draws them, and the exact tables for a watch."""
+
+    samples: Any
+    stream: Any
+    exact: Any
+
+
+class NoTables(NamedTuple):
+    """In place of the exact tables, where nothing is watched."""
+
+    nothing: int
+
+
+@dataclass(frozen=True)
+class ProblemTables:
+    """One problem's own tables, in double precision; ``transitions`` are the (s, a, s') of the samples, (n, 3)."""
+
+    samples: Samples
+    chain: Chain
+    transitions: NDArray[np.intp]
+
+
+_known: WeakKeyDictionary[Problem, ProblemTables] = WeakKeyDictionary()
+
+
+def problem_tables(problem: Problem) -> ProblemTables:
+    """The tables of a problem, made once for each."""
+    if problem not in _known:
+        _known[problem] = _make_tables(problem)
+    return _known[problem]
+
+
+def own_tables(problem: Problem) -> Tables:
+    """The tables of one problem alone, with the part of its own operator."""
+    return join_tables([problem], [problem.target.compiled])
+
+
+def sample_table(problem: Problem, s: NDArray[Any], a: NDArray[Any], s_next: NDArray[Any]) -> Samples:
+    """Given samples (s, a, s') of a problem."""
+    s, a, s_next = (np.asarray(column, dtype=np.intp) for column in (s, a, s_next))
+    A = problem.mdp.n_actions
+    n_rows = problem.mdp.n_states * A
+    return Samples(
+        features=Dense(problem.features.flatten()),
+        operator=join_operators([problem.target], [n_rows], [problem.target.compiled], np.float64),
+        row=(s * A + a).astype(np.uint32),
+        next_row=(s_next * A).astype(np.uint32),
+        reward=problem.mdp.reward[s, a, s_next],
+        discount=problem.mdp.discount[s, a, s_next],
+        behavior=problem.behavior.flatten(),
+        first_row=np.zeros(1, dtype=np.int64),  # type: ignore[arg-type]
+    )
+
+
+def alias_rows(weights: FloatArray, first: NDArray[np.intp]) -> tuple[NDArray[np.uint64], NDArray[np.uint32]]:
+    """One alias table for each row: the weights first[k] … first[k+1] − 1."""
+    threshold, alias = np.empty(len(weights), dtype=np.uint64), np.empty(len(weights), dtype=np.uint32)
+    for k in range(len(first) - 1):
+        row = slice(first[k], first[k + 1])
+        threshold[row], alias[row] = alias_table(weights[row])
+        alias[row] += np.uint32(first[k])
+    return threshold, alias
+
+
+def _make_tables(problem: Problem) -> ProblemTables:
+    """Every transition that the behaviour policy can make, and the chain over them."""
+    mdp = problem.mdp
+    joint = problem.behavior[:, :, None] * mdp.transition  # P(a, s' | s); terminal states have no row
+    s, a, s_next = np.nonzero(joint)
+    first = np.searchsorted(s, np.arange(mdp.n_states + 1))
+    threshold, alias = alias_rows(joint[s, a, s_next], first)
+    start = np.flatnonzero(mdp.start)
+    start_threshold, start_alias = alias_rows(mdp.start[start], np.array([0, len(start)]))
+    chain = Chain(
+        first=first.astype(np.uint32),
+        threshold=threshold,
+        alias=alias,
+        next_state=s_next.astype(np.uint32),
+        terminal=mdp.terminal.copy(),
+        start_state=start.astype(np.uint32),
+        start_threshold=start_threshold,
+        start_alias=start_alias,
+        first_state=np.zeros(1, dtype=np.int64),  # type: ignore[arg-type]
+        n_states=np.array([mdp.n_states]),  # type: ignore[arg-type]
+        first_start=np.zeros(1, dtype=np.int64),  # type: ignore[arg-type]
+        n_start=np.array([len(start)]),  # type: ignore[arg-type]
+    )
+    return ProblemTables(sample_table(problem, s, a, s_next), chain, np.stack([s, a, s_next], axis=1))
+
+
+def join_tables(problems: Sequence[Problem], kinds: Sequence[type], dtype: Any = np.float64) -> Tables:
+    """The tables of several problems behind one another, with numbers of ``dtype``.
+
+    ``kinds`` are the operators' compiled parts: with several of them each problem's own is chosen by a switch.
+    """
+    tables = [problem_tables(problem) for problem in problems]
+    samples, chains = [table.samples for table in tables], [table.chain for table in tables]
+    A, d = problems[0].mdp.n_actions, problems[0].dim
+    n = offsets([len(x.row) for x in samples])
+    S = offsets([len(chain.terminal) for chain in chains])
+    starts = offsets([len(chain.start_state) for chain in chains])
+    if max(n[-1], S[-1] * A * d) >= MOST_ENTRIES:
+        raise ValueError(f"too large: {n[-1]} transitions and {S[-1] * A * d} feature values in all")
+    return Tables(
+        samples=Samples(
+            features=Dense(_joined((x.features.phi for x in samples), dtype)),
+            operator=join_operators([problem.target for problem in problems], np.diff(S) * A, kinds, dtype),
+            row=_joined((x.row for x in samples), shift=S * A),
+            next_row=_joined((x.next_row for x in samples), shift=S * A),
+            reward=_joined((x.reward for x in samples), dtype),
+            discount=_joined((x.discount for x in samples), dtype),
+            behavior=_joined((x.behavior for x in samples), dtype),
+            first_row=S[:-1] * A,
+        ),
+        stream=Chain(
+            first=np.append(_joined((c.first[:-1] for c in chains), shift=n), np.uint32(n[-1])),
+            threshold=_joined((c.threshold for c in chains), np.uint64),
+            alias=_joined((c.alias for c in chains), shift=n),
+            next_state=_joined(c.next_state for c in chains),
+            terminal=_joined((c.terminal for c in chains), bool),
+            start_state=_joined(c.start_state for c in chains),
+            start_threshold=_joined((c.start_threshold for c in chains), np.uint64),
+            start_alias=_joined((c.start_alias for c in chains), shift=starts),
+            first_state=S[:-1],
+            n_states=np.diff(S),
+            first_start=starts[:-1],
+            n_start=np.diff(starts),
+        ),
+        exact=NoTables(np.zeros(len(problems), dtype=np.int64)),  # type: ignore[arg-type]
+    )
+
+
+def _joined(
+    parts: Iterable[NDArray[Any]], dtype: Any = np.uint32, shift: NDArray[np.intp] | None = None
+) -> NDArray[Any]:
+    """The parts behind one another, each with its entry of ``shift`` added."""
+    moved = parts if shift is None else (part + k for part, k in zip(parts, shift, strict=False))
+    return np.concatenate(list(moved)).astype(dtype)
+
+
+def offsets(counts: ArrayLike) -> NDArray[np.intp]:
+    """Where each of the parts begins, and the end."""
+    return np.concatenate([[0], np.cumsum(counts, dtype=np.intp)])
