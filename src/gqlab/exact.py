@@ -6,6 +6,10 @@ With b = E[rφ] and K = E[γ φ 1{s'}ᵀ] (d, S), all of them are matrix product
 
     E[δφ] = b + K V̄(θ) − Cθ          E[γ φ̂_{s'} φᵀ] ω = Σ_{s'} (Kᵀω)_{s'} φ̂_{s'}(θ)
 
+and the means of the updates' own directions, whose first is ∇J at ω = ω*(θ), are
+
+    E[G_x(θ, ω)] = Σ_{s'} (Kᵀω)_{s'} φ̂_{s'}(θ) − E[δφ]          E[H_x(θ, ω)] = Cω − E[δφ]
+
 Nothing here comes from :mod:`gqlab.rules`: each is a check of the other.
 """
 
@@ -13,10 +17,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import cho_factor, cho_solve
 
 from gqlab import chains, checks
@@ -29,6 +33,26 @@ if TYPE_CHECKING:
 BATCH_NUMBERS = 2_000_000
 
 
+class Moments(NamedTuple):
+    """All that the exact quantities need of D, P, r and γ."""
+
+    C: FloatArray  # (d, d)  E[φφᵀ]
+    b: FloatArray  # (d,)    E[rφ]
+    K: FloatArray  # (d, S)  E[γ φ 1{s'}ᵀ]
+
+
+class PossibleTransitions(NamedTuple):
+    """Every (s, a, s') that the behaviour policy can make, N of them."""
+
+    s: NDArray[np.intp]  # (N,)
+    a: NDArray[np.intp]  # (N,)
+    s_next: NDArray[np.intp]  # (N,)
+    phi: FloatArray  # (N, d)  φ(s,a)
+    reward: FloatArray  # (N,)
+    gamma: FloatArray  # (N,)
+    probability: FloatArray  # (N,)    D(s,a) P(s'|s,a); 0 where s is left for good
+
+
 class Exact:
     """The exact quantities of one problem. ``theta`` is (..., d): every leading axis is batched."""
 
@@ -37,15 +61,42 @@ class Exact:
         self._problem = problem
         self._rows = phi.reshape(-1, phi.shape[-1])  # (S·A, d)
         mu = mdp.stationary(problem.behavior, "behavior")
-        D = (mu[:, None] * problem.behavior)[..., None] * phi  # D(s,a) φ(s,a), (S, A, d)
+        D = (mu[:, None] * problem.behavior).reshape(-1, 1) * self._rows  # D(s,a) φ(s,a), (S·A, d)
+        C = D.T @ self._rows
+        C = 0.5 * (C + C.T)
+        b = D.T @ (mdp.transition * mdp.reward).sum(axis=-1).ravel()
+        K = D.T @ (mdp.transition * mdp.discount).reshape(len(D), -1)
         #: μ, the stationary distribution of the behaviour policy's chain, (S,).
         self.stationary: FloatArray = checks.frozen(mu)
-        #: C = E[φφᵀ], (d, d).
-        self.feature_covariance: FloatArray = checks.frozen(np.einsum("sai,saj->ij", D, phi))
-        self._b = np.einsum("sai,sat,sat->i", D, mdp.transition, mdp.reward)
-        self._K = np.einsum("sai,sat,sat->it", D, mdp.transition, mdp.discount)
-        _check_rank(self.feature_covariance)
-        self._C_factor = cho_factor(self.feature_covariance)
+        #: (C, b, K), of which every mean over D and P is made.
+        self.moments = Moments(*(checks.frozen(moment) for moment in (C, b, K)))
+        _check_rank(C)
+        self._C_factor = cho_factor(C)
+
+    @property
+    def feature_covariance(self) -> FloatArray:
+        """C = E[φφᵀ], (d, d)."""
+        return self.moments.C
+
+    @cached_property
+    def transitions(self) -> PossibleTransitions:
+        """What the behaviour policy can meet: the samples x = (s, a, s') and their φ, r, γ and probability.
+
+        Examples
+        --------
+        >>> import numpy as np, gqlab as gq
+        >>> mdp = gq.garnet(n_states=5, n_actions=3, branching=2, seed=0)
+        >>> x = gq.Problem(mdp, gq.random_features(mdp, dim=4)).exact.transitions
+        >>> len(x.s), round(float(x.probability.sum()), 12)
+        (30, 1.0)
+        """
+        problem, mdp = self._problem, self._problem.mdp
+        acting = problem.behavior * ~mdp.terminal[:, None]
+        x = np.nonzero(acting[..., None] * mdp.transition)
+        pair = x[:2]
+        probability = self.stationary[x[0]] * problem.behavior[pair] * mdp.transition[x]
+        parts = (*x, problem.features[pair], mdp.reward[x], mdp.discount[x], probability)
+        return PossibleTransitions(*(checks.frozen(part) for part in parts))
 
     def mspbe(self, theta: ArrayLike) -> FloatArray:
         """J(θ), (...).
@@ -89,6 +140,65 @@ class Exact:
         """
         return self._batched(self._gradient, theta)
 
+    def mean_field(self, theta: ArrayLike, omega: ArrayLike) -> tuple[FloatArray, FloatArray]:
+        """(E[G_x(θ, ω)], E[H_x(θ, ω)]), two (..., d): where the updates go on average.
+
+        Examples
+        --------
+        At ω = ω*(θ) the first is ∇J and the second vanishes.
+
+        >>> import numpy as np, gqlab as gq
+        >>> mdp = gq.garnet(seed=0)
+        >>> exact = gq.Problem(mdp, gq.random_features(mdp, dim=4)).exact
+        >>> theta = np.ones(4)
+        >>> G, H = exact.mean_field(theta, exact.omega_star(theta))
+        >>> bool(np.allclose(G, exact.gradient(theta))), bool(np.allclose(H, 0))
+        (True, True)
+        """
+        both = self._batched(self._mean_field, theta, omega)
+        return both[..., 0, :], both[..., 1, :]
+
+    def sample_gradients(self, theta: ArrayLike, omega: ArrayLike) -> tuple[FloatArray, FloatArray]:
+        """(G_x(θ, ω), H_x(θ, ω)), two (..., N, d), for every x of :attr:`transitions`.
+
+        Examples
+        --------
+        One transition, φ = 1, r = 2, γ = 0.5: G = −δφ + γωφ̂ = −2 + 0.5 and H = ω − δ = 1 − 2 at θ = 0, ω = 1.
+
+        >>> import gqlab as gq
+        >>> problem = gq.Problem(gq.FiniteMDP([[[1.0]]], [[2.0]], discount=0.5), [[[1.0]]])
+        >>> problem.exact.sample_gradients([0.0], [1.0])
+        (array([[-1.5]]), array([[-1.]]))
+        """
+        both = self._batched(self._sample_gradients, theta, omega, numbers=2 * self.transitions.phi.size)
+        return both[..., 0, :, :], both[..., 1, :, :]
+
+    def delta(self, theta: ArrayLike) -> FloatArray:
+        """δ_x(θ) = r + γ V̄_{s'}(θ) − φ(s,a)ᵀθ, (..., N), for every x of :attr:`transitions`.
+
+        Examples
+        --------
+        >>> import gqlab as gq
+        >>> problem = gq.Problem(gq.FiniteMDP([[[1.0]]], [[2.0]], discount=0.5), [[[1.0]]])
+        >>> problem.exact.delta([1.0])  # 2 + 0.5 − 1
+        array([1.5])
+        """
+        return self._batched(lambda th: self._delta(th, self._q(th)), theta, numbers=len(self.transitions.s))
+
+    def phi_hat(self, theta: ArrayLike) -> FloatArray:
+        """φ̂_s(θ) = ∇_θ V̄_s(θ), (..., S, d).
+
+        Examples
+        --------
+        >>> import numpy as np, gqlab as gq
+        >>> mdp = gq.garnet(seed=0)
+        >>> phi = gq.random_features(mdp, dim=4)
+        >>> phi_hat = gq.Problem(mdp, phi).exact.phi_hat(np.zeros(4))  # at θ = 0 all actions weigh the same
+        >>> bool(np.allclose(phi_hat, phi.mean(axis=1)))
+        True
+        """
+        return self._batched(lambda th: self._phi_hat(self._q(th)), theta, numbers=self._rows.size)
+
     def average_reward(self, theta: ArrayLike) -> FloatArray:
         """The long-run average reward of π_θ, (...), started from ``initial``, else from μ.
 
@@ -115,7 +225,7 @@ class Exact:
                 out[mine] = np.einsum("ns,nsa,sa->n", mu, pi[mine], paid)
             return out
 
-        return self._batched(average, theta, square=True)
+        return self._batched(average, theta, numbers=self._problem.mdp.n_states**2)
 
     def value(self, theta: ArrayLike) -> FloatArray:
         """The discounted value of π_θ in every state, (..., S); 0 in terminal states.
@@ -127,7 +237,11 @@ class Exact:
         >>> problem.exact.value([0.0])  # 2 / (1 − 0.5)
         array([4.])
         """
-        return self._batched(lambda th: _policy_value(self._problem, self._problem.policy(th)), theta, square=True)
+        return self._batched(
+            lambda th: _policy_value(self._problem, self._problem.policy(th)),
+            theta,
+            numbers=self._problem.mdp.n_states**2,
+        )
 
     @cached_property
     def optimal_value(self) -> FloatArray:
@@ -148,8 +262,15 @@ class Exact:
     def _q(self, theta: FloatArray) -> FloatArray:
         return (theta @ self._rows.T).reshape(*theta.shape[:-1], *self._problem.features.shape[:2])
 
+    def _phi_hat(self, q: FloatArray) -> FloatArray:
+        return np.einsum("nsa,sai->nsi", self._problem.target.weights(q), self._problem.features)
+
+    def _delta(self, theta: FloatArray, q: FloatArray) -> FloatArray:
+        x = self.transitions
+        return x.reward + x.gamma * self._problem.target.value(q)[:, x.s_next] - theta @ x.phi.T
+
     def _mean_delta_phi(self, theta: FloatArray, q: FloatArray) -> FloatArray:
-        return self._b + self._problem.target.value(q) @ self._K.T - theta @ self.feature_covariance
+        return self.moments.b + self._problem.target.value(q) @ self.moments.K.T - theta @ self.moments.C
 
     def _solve(self, mean_delta_phi: FloatArray) -> FloatArray:
         return np.asarray(cho_solve(self._C_factor, mean_delta_phi.T)).T
@@ -161,25 +282,60 @@ class Exact:
     def _omega_star(self, theta: FloatArray) -> FloatArray:
         return self._solve(self._mean_delta_phi(theta, self._q(theta)))
 
+    def _correction(self, q: FloatArray, omega: FloatArray) -> FloatArray:
+        """Σ_{s'} (Kᵀω)_{s'} φ̂_{s'},  φ̂_{s'} = Σ_a w_a φ(s',a)."""
+        weights = (omega @ self.moments.K)[..., None] * self._problem.target.weights(q)
+        return weights.reshape(len(omega), -1) @ self._rows
+
     def _gradient(self, theta: FloatArray) -> FloatArray:
         q = self._q(theta)
         mean_delta_phi = self._mean_delta_phi(theta, q)
-        # Σ_{s'} (Kᵀω*)_{s'} φ̂_{s'},  φ̂_{s'} = Σ_a w_a φ(s',a)
-        weights = (self._solve(mean_delta_phi) @ self._K)[..., None] * self._problem.target.weights(q)
-        return weights.reshape(len(theta), -1) @ self._rows - mean_delta_phi
+        return self._correction(q, self._solve(mean_delta_phi)) - mean_delta_phi
+
+    def _mean_field(self, theta: FloatArray, omega: FloatArray) -> FloatArray:
+        q = self._q(theta)
+        mean_delta_phi = self._mean_delta_phi(theta, q)
+        G = self._correction(q, omega) - mean_delta_phi
+        H = omega @ self.moments.C - mean_delta_phi
+        return np.stack([G, H], axis=1)
+
+    def _sample_gradients(self, theta: FloatArray, omega: FloatArray) -> FloatArray:
+        x, q = self.transitions, self._q(theta)
+        delta, phi_omega = self._delta(theta, q), omega @ x.phi.T
+        G = -delta[..., None] * x.phi + (x.gamma * phi_omega)[..., None] * self._phi_hat(q)[:, x.s_next]
+        H = (phi_omega - delta)[..., None] * x.phi
+        return np.stack([G, H], axis=1)
 
     def _batched(
-        self, function: Callable[[FloatArray], FloatArray], theta: ArrayLike, square: bool = False
+        self,
+        function: Callable[..., FloatArray],
+        theta: ArrayLike,
+        omega: ArrayLike | None = None,
+        numbers: int | None = None,
     ) -> FloatArray:
-        """``function`` over the rows of ``theta``, a batch at a time, so that memory stays bounded."""
-        d = self._rows.shape[1]
-        th = checks.vectors("theta", theta, d)
-        S, A = self._problem.features.shape[:2]
-        size = max(1, BATCH_NUMBERS // (S * (S if square else A)))
-        rows = th.reshape(-1, d)
-        parts = [function(rows[i : i + size]) for i in range(0, len(rows), size)]
-        out = np.concatenate(parts or [function(np.zeros((1, d)))[:0]])
-        return out.reshape(th.shape[:-1] + out.shape[1:])
+        """``function`` over the rows of θ (and ω), a batch at a time, so that memory stays bounded.
+
+        ``numbers``: how many of them one row needs; default S·A.
+        """
+        points = self._points(theta, omega)
+        lead, d = points[0].shape[:-1], self._rows.shape[1]
+        size = max(1, BATCH_NUMBERS // (len(self._rows) if numbers is None else numbers))
+        rows = [point.reshape(-1, d) for point in points]
+        parts = [function(*(row[i : i + size] for row in rows)) for i in range(0, len(rows[0]), size)]
+        out = np.concatenate(parts or [function(*(np.zeros((1, d)) for _ in rows))[:0]])
+        return out.reshape(lead + out.shape[1:])
+
+    def _points(self, theta: ArrayLike, omega: ArrayLike | None) -> list[FloatArray]:
+        """θ (and ω) with the same leading axes."""
+        points = []
+        for name, value in (("theta", theta), ("omega", omega)):
+            if value is not None:
+                points.append(checks.vectors(name, value, self._rows.shape[1]))
+        try:
+            return list(np.broadcast_arrays(*points))
+        except ValueError:
+            shapes = f"theta has shape {points[0].shape} and omega {points[1].shape}"
+            raise ValueError(f"{shapes}: their leading axes do not fit together") from None
 
 
 def _policy_value(problem: Problem, policy: FloatArray) -> FloatArray:
