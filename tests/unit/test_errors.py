@@ -70,7 +70,7 @@ CASES = {
         "initial[1] is 0.5, but state 1 is terminal",
     ),
     "recurrent classes": (
-        lambda: gq.Problem(gq.FiniteMDP(two_classes, np.zeros((4, 2)), 0.9), np.random.default_rng(0).random((4, 2, 2))),
+        lambda: gq.Problem(gq.FiniteMDP(two_classes, np.zeros((4, 2)), 0.9), np.random.default_rng(0).random((4, 2, 2))).exact,
         "behavior: its chain has 4 recurrent classes, expected 1: states {0} and {1}",
     ),
     "garnet branching": (lambda: gq.garnet(5, 3, 6), "branching is 6, expected at least 1 and below 6"),
@@ -84,7 +84,7 @@ CASES = {
         lambda: problem(features=changed(PHI, (0, 1, 1), np.nan)),
         "features[0, 1, 1] is nan, expected a finite number",
     ),
-    "singular C": (lambda: problem(features=np.ones((2, 2, 3))), "features: C = E[φφᵀ] is singular (rank 1 of 3)"),
+    "singular C": (lambda: problem(features=np.ones((2, 2, 3))).exact, "features: C = E[φφᵀ] is singular (rank 1 of 3)"),
     "behavior shape": (lambda: problem(behavior=np.ones((3, 2)) / 2), "behavior has shape (3, 2), expected (2, 2)"),
     "behavior sum": (lambda: problem(behavior=[[0.5, 0.5], [0.5, 0.4]]), "behavior[1] sums to 0.9, expected 1"),
     "target": (lambda: problem(target="softmax"), "target is 'softmax', expected an operator of gqlab: Softmax, Mellowmax"),

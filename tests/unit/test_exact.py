@@ -86,3 +86,23 @@ def test_theta_and_omega_are_batched_together(garnet_problem, monkeypatch):
         assert_close(exact.mean_field(theta[2, 0], omega[4])[k], whole[k][2, 4], 1e-13)
     with pytest.raises(ValueError, match=r"theta has shape \(3, 1, 4\) and omega \(2, 4, 4\)"):
         exact.mean_field(np.zeros((3, 1, 4)), np.zeros((2, 4, 4)))
+
+
+def test_exact_quantities_are_made_once_and_only_when_asked_for(garnet_problem, monkeypatch):
+    made = []
+    monkeypatch.setattr("gqlab.problem.Exact", lambda problem: made.append(problem) or object())
+    problem = gq.Problem(garnet_problem.mdp, garnet_problem.features)
+    problem.policy(np.zeros(4))
+    assert len({problem, garnet_problem}) == 2  # hashable, whether asked or not
+    assert not made
+    assert problem.exact is problem.exact
+    assert made == [problem]
+
+
+def test_a_problem_without_exact_quantities_can_be_made_and_says_so_every_time():
+    mdp = gq.garnet(seed=0)
+    problem = gq.Problem(mdp, np.ones((5, 3, 2)))
+    assert problem.dim == 2
+    for _ in range(2):
+        with pytest.raises(ValueError, match="rank 1 of 2"):
+            problem.exact.mspbe([0.0, 0.0])
