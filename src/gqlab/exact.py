@@ -64,7 +64,7 @@ class Exact:
         D = (mu[:, None] * problem.behavior).reshape(-1, 1) * self._rows  # D(s,a) φ(s,a), (S·A, d)
         C = D.T @ self._rows
         C = 0.5 * (C + C.T)
-        b = D.T @ (mdp.transition * mdp.reward).sum(axis=-1).ravel()
+        b = D.T @ self._paid.ravel()
         K = D.T @ (mdp.transition * mdp.discount).reshape(len(D), -1)
         #: μ, the stationary distribution of the behaviour policy's chain, (S,).
         self.stationary: FloatArray = checks.frozen(mu)
@@ -210,7 +210,6 @@ class Exact:
         array(2.)
         """
         start = self.stationary if self._problem.mdp.initial is None else self._problem.mdp.initial
-        paid = (self._problem.mdp.transition * self._problem.mdp.reward).sum(axis=-1)  # (S, A)
 
         def average(th: FloatArray) -> FloatArray:
             pi = self._problem.policy(th)
@@ -222,7 +221,7 @@ class Exact:
             for k in range(group.max() + 1):
                 mine = np.flatnonzero(group == k)
                 mu = chains.long_run_distribution(K[mine], start)
-                out[mine] = np.einsum("ns,nsa,sa->n", mu, pi[mine], paid)
+                out[mine] = np.einsum("ns,nsa,sa->n", mu, pi[mine], self._paid)
             return out
 
         return self._batched(average, theta, numbers=self._problem.mdp.n_states**2)
@@ -243,21 +242,48 @@ class Exact:
             numbers=self._problem.mdp.n_states**2,
         )
 
+    def q(self, theta: ArrayLike) -> FloatArray:
+        """The discounted action value of π_θ, (..., S, A), which φᵀθ approximates; 0 in terminal states.
+
+        Examples
+        --------
+        One state; action 0 pays 1, action 1 nothing. At θ = 0 both are as likely: V = 0.5/(1 − 0.5) = 1.
+
+        >>> import gqlab as gq
+        >>> mdp = gq.FiniteMDP([[[1.0], [1.0]]], [[1.0, 0.0]], discount=0.5)
+        >>> gq.Problem(mdp, [[[1.0], [0.0]]]).exact.q([0.0])
+        array([[1.5, 0.5]])
+        """
+
+        def action_value(th: FloatArray) -> FloatArray:
+            return self._backup(_policy_value(self._problem, self._problem.policy(th)))
+
+        return self._batched(action_value, theta, numbers=self._problem.mdp.n_states**2)
+
     @cached_property
     def optimal_value(self) -> FloatArray:
         """The largest discounted value in every state, (S,), by policy iteration."""
         mdp = self._problem.mdp
-        paid = (mdp.transition * mdp.reward).sum(axis=-1)
         policy = np.eye(mdp.n_actions)[np.zeros(mdp.n_states, dtype=int)]
         while True:
             V = _policy_value(self._problem, policy)
-            Q = paid + (mdp.transition * mdp.discount) @ V
+            Q = self._backup(V)
             kept = (policy * Q).sum(axis=-1)
             # An action replaces another only if it gains more than rounding: policies do not repeat.
             better = Q.max(axis=-1) > kept + 1e-12 * (1 + np.abs(kept))
             if not better.any():
                 return checks.frozen(V)
             policy[better] = np.eye(mdp.n_actions)[Q.argmax(axis=-1)[better]]
+
+    def _backup(self, V: FloatArray) -> FloatArray:
+        """r(s,a) + E[γ V(s')], (..., S, A), of a value V (..., S); 0 in terminal states, which have no transitions."""
+        mdp = self._problem.mdp
+        return self._paid + np.einsum("sat,...t->...sa", mdp.transition * mdp.discount, V, optimize=True)
+
+    @cached_property
+    def _paid(self) -> FloatArray:
+        """r(s,a) = E[r(s,a,s')], (S, A)."""
+        return np.asarray((self._problem.mdp.transition * self._problem.mdp.reward).sum(axis=-1))
 
     def _q(self, theta: FloatArray) -> FloatArray:
         return (theta @ self._rows.T).reshape(*theta.shape[:-1], *self._problem.features.shape[:2])

@@ -106,3 +106,17 @@ def test_a_problem_without_exact_quantities_can_be_made_and_says_so_every_time()
     for _ in range(2):
         with pytest.raises(ValueError, match="rank 1 of 2"):
             problem.exact.mspbe([0.0, 0.0])
+
+
+def test_action_values_solve_their_equation(vector):
+    """V = Σ π Q, and Q by iterating its own Bellman equation from 0; both 0 in terminal states."""
+    problem = problem_of(vector)
+    mdp, (theta, _) = problem.mdp, points(problem)
+    Q, V, pi = problem.exact.q(theta), problem.exact.value(theta), problem.policy(theta)
+    assert_close((pi * Q).sum(axis=-1), V, 1e-12)
+    again = np.zeros(mdp.transition.shape[:2])
+    for _ in range(3000):
+        again = (mdp.transition * (mdp.reward + mdp.discount * (pi[2] * again).sum(axis=-1))).sum(axis=-1)
+    assert_close(Q[2], again, 1e-9)
+    assert (Q[:, mdp.terminal] == 0).all()
+    assert problem.exact.q(np.empty((0, problem.dim))).shape == (0, *mdp.transition.shape[:2])
