@@ -352,11 +352,12 @@ class Exact:
         return out.reshape(lead + out.shape[1:])
 
     def _points(self, theta: ArrayLike, omega: ArrayLike | None) -> list[FloatArray]:
-        """θ (and ω) with the same leading axes."""
+        """θ (and ω) as finite numbers, with the same leading axes."""
         points = []
         for name, value in (("theta", theta), ("omega", omega)):
             if value is not None:
                 points.append(checks.vectors(name, value, self._rows.shape[1]))
+                checks.finite(name, points[-1])
         try:
             return list(np.broadcast_arrays(*points))
         except ValueError:

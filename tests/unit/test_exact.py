@@ -120,3 +120,26 @@ def test_action_values_solve_their_equation(vector):
     assert_close(Q[2], again, 1e-9)
     assert (Q[:, mdp.terminal] == 0).all()
     assert problem.exact.q(np.empty((0, problem.dim))).shape == (0, *mdp.transition.shape[:2])
+
+
+TABLE = np.full((5, 3), 1 / 3)
+
+
+@pytest.mark.parametrize(
+    "operator",
+    [gq.Softmax(1.0), gq.Mellowmax(2.0), gq.Greedy(), gq.EpsilonGreedy(0.1), gq.FixedPolicy(TABLE)],
+    ids=repr,
+)
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_no_quantity_is_given_for_numbers_that_are_not_finite(garnet_problem, operator, bad):
+    exact = gq.Problem(garnet_problem.mdp, garnet_problem.features, target=operator).exact
+    theta = np.zeros((2, 3, 4))
+    theta[1, 2, 3] = bad
+    for name in ("mspbe", "omega_star", "gradient", "average_reward", "value", "q", "phi_hat", "delta"):
+        with pytest.raises(ValueError, match=rf"^theta\[1, 2, 3\] is {bad}, expected a finite number$"):
+            getattr(exact, name)(theta)
+    for name in ("mean_field", "sample_gradients"):
+        with pytest.raises(ValueError, match=rf"^omega\[1, 2, 3\] is {bad}, expected a finite number$"):
+            getattr(exact, name)(np.zeros(4), theta)
+        with pytest.raises(ValueError, match=rf"^theta\[1, 2, 3\] is {bad}, expected a finite number$"):
+            getattr(exact, name)(theta, np.zeros(4))
