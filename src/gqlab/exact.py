@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg import cho_factor, cho_solve
 
-from gqlab import checks, values
+from gqlab import checks, stationary, values
 from gqlab.checks import FloatArray
 from gqlab.moments import Moments, PossibleTransitions, moments, possible_transitions
 
@@ -106,6 +106,59 @@ class Exact:
         array([-1.])
         """
         return self._batched(self._gradient, theta)
+
+    def hessian(self, theta: ArrayLike) -> FloatArray:
+        """∇²J(θ), (..., d, d): by the operator's own second derivative, or by differences of its first.
+
+        Examples
+        --------
+        As above the slope is −1 + 0.25θ.
+
+        >>> import gqlab as gq
+        >>> problem = gq.Problem(gq.FiniteMDP([[[1.0]]], [[2.0]], discount=0.5), [[[1.0]]])
+        >>> problem.exact.hessian([0.0])
+        array([[0.25]])
+        """
+        return self._batched(
+            lambda th: stationary.hessian(self._problem, th), theta, numbers=self._rows.size + self._rows.shape[1] ** 2
+        )
+
+    def stationary_point(self, theta0: ArrayLike | None = None) -> FloatArray:
+        """A θ* with ∇J(θ*) = 0, (d,), by a Newton method that descends from ``theta0`` (d,), default 0.
+
+        ‖∇J(θ*)‖ is at most 1e-12, or what rounding leaves of it where rewards or features are large. J may have
+        several such points, and J(θ*) need not be 0. An operator that is not smooth (:class:`Greedy`) may have none:
+        where the search ends at none it raises ``ValueError``, which says where it stopped and ‖∇J‖ there.
+
+        Examples
+        --------
+        >>> import numpy as np, gqlab as gq
+        >>> mdp = gq.garnet(seed=0)
+        >>> exact = gq.Problem(mdp, gq.random_features(mdp, dim=4)).exact
+        >>> theta = exact.stationary_point()
+        >>> bool(np.linalg.norm(exact.gradient(theta)) <= 1e-12), round(float(exact.mspbe(theta)), 4)
+        (True, 0.0633)
+        """
+        d = self._rows.shape[1]
+        start = np.zeros(d) if theta0 is None else checks.array("theta0", theta0, (d,))
+        return stationary.stationary_point(self._problem, start)
+
+    @cached_property
+    def fixed_point(self) -> FloatArray:
+        """Under a :class:`FixedPolicy`, the one θ with E[δφ] = 0, (d,): where TD methods and TDC converge.
+
+        ``ValueError`` for any other target, and where E[φ(φ − γφ̂)ᵀ] is singular.
+
+        Examples
+        --------
+        One state, one action, φ = 1, r = 2, γ = 0.5: θ = 2 + 0.5θ.
+
+        >>> import gqlab as gq
+        >>> mdp = gq.FiniteMDP([[[1.0]]], [[2.0]], discount=0.5)
+        >>> gq.Problem(mdp, [[[1.0]]], target=gq.FixedPolicy([[1.0]])).exact.fixed_point
+        array([4.])
+        """
+        return checks.frozen(stationary.fixed_point(self._problem))
 
     def mean_field(self, theta: ArrayLike, omega: ArrayLike) -> tuple[FloatArray, FloatArray]:
         """(E[G_x(θ, ω)], E[H_x(θ, ω)]), two (..., d): where the updates go on average.
