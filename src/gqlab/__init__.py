@@ -16,7 +16,7 @@ from gqlab.algorithms import QRC, ActorCritic, Algorithm, GreedyGQ, PolicyGradie
 from gqlab.baird import baird
 from gqlab.engine.run import run
 from gqlab.engine.steps import Trajectory, batch_indices, greedy_gq_steps, pseudo_gradient, svrg_epoch, trajectory
-from gqlab.features import random_features
+from gqlab.features import aggregation, random_features, tabular_features
 from gqlab.garnet import garnet
 from gqlab.grid import GridResult, grid, sweep
 from gqlab.mdp import FiniteMDP
@@ -53,6 +53,7 @@ __all__ = [
     "Watch",
     "Watched",
     "__version__",
+    "aggregation",
     "baird",
     "batch_indices",
     "garnet",
@@ -64,6 +65,7 @@ __all__ = [
     "sampled_reward",
     "svrg_epoch",
     "sweep",
+    "tabular_features",
     "theory",
     "trajectory",
     "update_error",

@@ -6,6 +6,10 @@ With b = E[rφ] and K = E[γ φ 1{s'}ᵀ] (d, S), all of them are matrix product
 
     E[δφ] = b + K V̄(θ) − Cθ          E[γ φ̂_{s'} φᵀ] ω = Σ_{s'} (Kᵀω)_{s'} φ̂_{s'}(θ)
 
+and the means of the updates' own directions, whose first is ∇J at ω = ω*(θ), are
+
+    E[G_x(θ, ω)] = Σ_{s'} (Kᵀω)_{s'} φ̂_{s'}(θ) − E[δφ]          E[H_x(θ, ω)] = Cω − E[δφ]
+
 Nothing here comes from :mod:`gqlab.rules`: each is a check of the other.
 """
 
@@ -19,8 +23,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg import cho_factor, cho_solve
 
-from gqlab import chains, checks
+from gqlab import checks, stationary, values
 from gqlab.checks import FloatArray
+from gqlab.moments import Moments, PossibleTransitions, moments, possible_transitions
 
 if TYPE_CHECKING:
     from gqlab.problem import Problem
@@ -33,19 +38,32 @@ class Exact:
     """The exact quantities of one problem. ``theta`` is (..., d): every leading axis is batched."""
 
     def __init__(self, problem: Problem) -> None:
-        mdp, phi = problem.mdp, problem.features
         self._problem = problem
-        self._rows = phi.reshape(-1, phi.shape[-1])  # (S·A, d)
-        mu = mdp.stationary(problem.behavior, "behavior")
-        D = (mu[:, None] * problem.behavior)[..., None] * phi  # D(s,a) φ(s,a), (S, A, d)
+        self._rows = problem.features.reshape(-1, problem.dim)  # (S·A, d)
         #: μ, the stationary distribution of the behaviour policy's chain, (S,).
-        self.stationary: FloatArray = checks.frozen(mu)
-        #: C = E[φφᵀ], (d, d).
-        self.feature_covariance: FloatArray = checks.frozen(np.einsum("sai,saj->ij", D, phi))
-        self._b = np.einsum("sai,sat,sat->i", D, mdp.transition, mdp.reward)
-        self._K = np.einsum("sai,sat,sat->it", D, mdp.transition, mdp.discount)
-        _check_rank(self.feature_covariance)
-        self._C_factor = cho_factor(self.feature_covariance)
+        self.stationary: FloatArray = checks.frozen(problem.mdp.stationary(problem.behavior, "behavior"))
+        #: (C, b, K), of which every mean over D and P is made.
+        self.moments: Moments = moments(problem, self.stationary)
+        self._C_factor = cho_factor(self.moments.C)
+
+    @property
+    def feature_covariance(self) -> FloatArray:
+        """C = E[φφᵀ], (d, d)."""
+        return self.moments.C
+
+    @cached_property
+    def transitions(self) -> PossibleTransitions:
+        """What the behaviour policy can meet: the samples x = (s, a, s') and their φ, r, γ and probability.
+
+        Examples
+        --------
+        >>> import numpy as np, gqlab as gq
+        >>> mdp = gq.garnet(n_states=5, n_actions=3, branching=2, seed=0)
+        >>> x = gq.Problem(mdp, gq.random_features(mdp, dim=4)).exact.transitions
+        >>> len(x.s), round(float(x.probability.sum()), 12)
+        (30, 1.0)
+        """
+        return possible_transitions(self._problem, self.stationary)
 
     def mspbe(self, theta: ArrayLike) -> FloatArray:
         """J(θ), (...).
@@ -89,6 +107,118 @@ class Exact:
         """
         return self._batched(self._gradient, theta)
 
+    def hessian(self, theta: ArrayLike) -> FloatArray:
+        """∇²J(θ), (..., d, d): by the operator's own second derivative, or by differences of its first.
+
+        Examples
+        --------
+        As above the slope is −1 + 0.25θ.
+
+        >>> import gqlab as gq
+        >>> problem = gq.Problem(gq.FiniteMDP([[[1.0]]], [[2.0]], discount=0.5), [[[1.0]]])
+        >>> problem.exact.hessian([0.0])
+        array([[0.25]])
+        """
+        return self._batched(
+            lambda th: stationary.hessian(self._problem, th), theta, numbers=self._rows.size + self._rows.shape[1] ** 2
+        )
+
+    def stationary_point(self, theta0: ArrayLike | None = None) -> FloatArray:
+        """A θ* with ∇J(θ*) = 0, (d,), by a Newton method that descends from ``theta0`` (d,), default 0.
+
+        ‖∇J(θ*)‖ is at most 1e-12, or what rounding leaves of it where rewards or features are large. J may have
+        several such points, and J(θ*) need not be 0. An operator that is not smooth (:class:`Greedy`) may have none:
+        where the search ends at none it raises ``ValueError``, which says where it stopped and ‖∇J‖ there.
+
+        Examples
+        --------
+        >>> import numpy as np, gqlab as gq
+        >>> mdp = gq.garnet(seed=0)
+        >>> exact = gq.Problem(mdp, gq.random_features(mdp, dim=4)).exact
+        >>> theta = exact.stationary_point()
+        >>> bool(np.linalg.norm(exact.gradient(theta)) <= 1e-12), round(float(exact.mspbe(theta)), 4)
+        (True, 0.0633)
+        """
+        d = self._rows.shape[1]
+        start = np.zeros(d) if theta0 is None else checks.array("theta0", theta0, (d,))
+        return stationary.stationary_point(self._problem, start)
+
+    @cached_property
+    def fixed_point(self) -> FloatArray:
+        """Under a :class:`FixedPolicy`, the one θ with E[δφ] = 0, (d,): where TD methods and TDC converge.
+
+        ``ValueError`` for any other target, and where E[φ(φ − γφ̂)ᵀ] is singular.
+
+        Examples
+        --------
+        One state, one action, φ = 1, r = 2, γ = 0.5: θ = 2 + 0.5θ.
+
+        >>> import gqlab as gq
+        >>> mdp = gq.FiniteMDP([[[1.0]]], [[2.0]], discount=0.5)
+        >>> gq.Problem(mdp, [[[1.0]]], target=gq.FixedPolicy([[1.0]])).exact.fixed_point
+        array([4.])
+        """
+        return checks.frozen(stationary.fixed_point(self._problem))
+
+    def mean_field(self, theta: ArrayLike, omega: ArrayLike) -> tuple[FloatArray, FloatArray]:
+        """(E[G_x(θ, ω)], E[H_x(θ, ω)]), two (..., d): where the updates go on average.
+
+        Examples
+        --------
+        At ω = ω*(θ) the first is ∇J and the second vanishes.
+
+        >>> import numpy as np, gqlab as gq
+        >>> mdp = gq.garnet(seed=0)
+        >>> exact = gq.Problem(mdp, gq.random_features(mdp, dim=4)).exact
+        >>> theta = np.ones(4)
+        >>> G, H = exact.mean_field(theta, exact.omega_star(theta))
+        >>> bool(np.allclose(G, exact.gradient(theta))), bool(np.allclose(H, 0))
+        (True, True)
+        """
+        both = self._batched(self._mean_field, theta, omega)
+        return both[..., 0, :], both[..., 1, :]
+
+    def sample_gradients(self, theta: ArrayLike, omega: ArrayLike) -> tuple[FloatArray, FloatArray]:
+        """(G_x(θ, ω), H_x(θ, ω)), two (..., N, d), for every x of :attr:`transitions`.
+
+        Examples
+        --------
+        One transition, φ = 1, r = 2, γ = 0.5: G = −δφ + γωφ̂ = −2 + 0.5 and H = ω − δ = 1 − 2 at θ = 0, ω = 1.
+
+        >>> import gqlab as gq
+        >>> problem = gq.Problem(gq.FiniteMDP([[[1.0]]], [[2.0]], discount=0.5), [[[1.0]]])
+        >>> problem.exact.sample_gradients([0.0], [1.0])
+        (array([[-1.5]]), array([[-1.]]))
+        """
+        both = self._batched(self._sample_gradients, theta, omega, numbers=2 * self.transitions.phi.size)
+        return both[..., 0, :, :], both[..., 1, :, :]
+
+    def delta(self, theta: ArrayLike) -> FloatArray:
+        """δ_x(θ) = r + γ V̄_{s'}(θ) − φ(s,a)ᵀθ, (..., N), for every x of :attr:`transitions`.
+
+        Examples
+        --------
+        >>> import gqlab as gq
+        >>> problem = gq.Problem(gq.FiniteMDP([[[1.0]]], [[2.0]], discount=0.5), [[[1.0]]])
+        >>> problem.exact.delta([1.0])  # 2 + 0.5 − 1
+        array([1.5])
+        """
+        return self._batched(lambda th: self._delta(th, self._q(th)), theta, numbers=len(self.transitions.s))
+
+    def phi_hat(self, theta: ArrayLike) -> FloatArray:
+        """φ̂_s(θ) = ∇_θ V̄_s(θ), (..., S, d).
+
+        Examples
+        --------
+        >>> import numpy as np, gqlab as gq
+        >>> mdp = gq.garnet(seed=0)
+        >>> phi = gq.random_features(mdp, dim=4)
+        >>> phi_hat = gq.Problem(mdp, phi).exact.phi_hat(np.zeros(4))  # at θ = 0 all actions weigh the same
+        >>> bool(np.allclose(phi_hat, phi.mean(axis=1)))
+        True
+        """
+        return self._batched(lambda th: self._phi_hat(self._q(th)), theta, numbers=self._rows.size)
+
     def average_reward(self, theta: ArrayLike) -> FloatArray:
         """The long-run average reward of π_θ, (...), started from ``initial``, else from μ.
 
@@ -99,23 +229,13 @@ class Exact:
         >>> problem.exact.average_reward([0.0])
         array(2.)
         """
-        start = self.stationary if self._problem.mdp.initial is None else self._problem.mdp.initial
-        paid = (self._problem.mdp.transition * self._problem.mdp.reward).sum(axis=-1)  # (S, A)
-
-        def average(th: FloatArray) -> FloatArray:
-            pi = self._problem.policy(th)
-            K = self._problem.mdp.chain(pi)
-            out = np.empty(len(th))
-            # Chains with the same possible moves have the same classes: one batch for each such set.
-            moves = np.packbits((K > 0).reshape(len(th), -1), axis=-1)
-            _, group = np.unique(moves, axis=0, return_inverse=True)
-            for k in range(group.max() + 1):
-                mine = np.flatnonzero(group == k)
-                mu = chains.long_run_distribution(K[mine], start)
-                out[mine] = np.einsum("ns,nsa,sa->n", mu, pi[mine], paid)
-            return out
-
-        return self._batched(average, theta, square=True)
+        problem = self._problem
+        start = self.stationary if problem.mdp.initial is None else problem.mdp.initial
+        return self._batched(
+            lambda th: values.average_reward(problem.mdp, problem.policy(th), start),
+            theta,
+            numbers=problem.mdp.n_states**2,
+        )
 
     def value(self, theta: ArrayLike) -> FloatArray:
         """The discounted value of π_θ in every state, (..., S); 0 in terminal states.
@@ -127,29 +247,43 @@ class Exact:
         >>> problem.exact.value([0.0])  # 2 / (1 − 0.5)
         array([4.])
         """
-        return self._batched(lambda th: _policy_value(self._problem, self._problem.policy(th)), theta, square=True)
+        return self._batched(
+            lambda th: values.policy_value(self._problem.mdp, self._problem.policy(th)),
+            theta,
+            numbers=self._problem.mdp.n_states**2,
+        )
+
+    def q(self, theta: ArrayLike) -> FloatArray:
+        """The discounted action value of π_θ, (..., S, A), which φᵀθ approximates; 0 in terminal states.
+
+        Examples
+        --------
+        One state; action 0 pays 1, action 1 nothing. At θ = 0 both are as likely: V = 0.5/(1 − 0.5) = 1.
+
+        >>> import gqlab as gq
+        >>> mdp = gq.FiniteMDP([[[1.0], [1.0]]], [[1.0, 0.0]], discount=0.5)
+        >>> gq.Problem(mdp, [[[1.0], [0.0]]]).exact.q([0.0])
+        array([[1.5, 0.5]])
+        """
+        return values.action_value(self._problem.mdp, self.value(theta))
 
     @cached_property
     def optimal_value(self) -> FloatArray:
         """The largest discounted value in every state, (S,), by policy iteration."""
-        mdp = self._problem.mdp
-        paid = (mdp.transition * mdp.reward).sum(axis=-1)
-        policy = np.eye(mdp.n_actions)[np.zeros(mdp.n_states, dtype=int)]
-        while True:
-            V = _policy_value(self._problem, policy)
-            Q = paid + (mdp.transition * mdp.discount) @ V
-            kept = (policy * Q).sum(axis=-1)
-            # An action replaces another only if it gains more than rounding: policies do not repeat.
-            better = Q.max(axis=-1) > kept + 1e-12 * (1 + np.abs(kept))
-            if not better.any():
-                return checks.frozen(V)
-            policy[better] = np.eye(mdp.n_actions)[Q.argmax(axis=-1)[better]]
+        return checks.frozen(values.optimal_value(self._problem.mdp))
 
     def _q(self, theta: FloatArray) -> FloatArray:
         return (theta @ self._rows.T).reshape(*theta.shape[:-1], *self._problem.features.shape[:2])
 
+    def _phi_hat(self, q: FloatArray) -> FloatArray:
+        return np.einsum("nsa,sai->nsi", self._problem.target.weights(q), self._problem.features)
+
+    def _delta(self, theta: FloatArray, q: FloatArray) -> FloatArray:
+        x = self.transitions
+        return x.reward + x.gamma * self._problem.target.value(q)[:, x.s_next] - theta @ x.phi.T
+
     def _mean_delta_phi(self, theta: FloatArray, q: FloatArray) -> FloatArray:
-        return self._b + self._problem.target.value(q) @ self._K.T - theta @ self.feature_covariance
+        return self.moments.b + self._problem.target.value(q) @ self.moments.K.T - theta @ self.moments.C
 
     def _solve(self, mean_delta_phi: FloatArray) -> FloatArray:
         return np.asarray(cho_solve(self._C_factor, mean_delta_phi.T)).T
@@ -161,39 +295,58 @@ class Exact:
     def _omega_star(self, theta: FloatArray) -> FloatArray:
         return self._solve(self._mean_delta_phi(theta, self._q(theta)))
 
+    def _correction(self, q: FloatArray, omega: FloatArray) -> FloatArray:
+        """Σ_{s'} (Kᵀω)_{s'} φ̂_{s'},  φ̂_{s'} = Σ_a w_a φ(s',a)."""
+        weights = (omega @ self.moments.K)[..., None] * self._problem.target.weights(q)
+        return weights.reshape(len(omega), -1) @ self._rows
+
     def _gradient(self, theta: FloatArray) -> FloatArray:
         q = self._q(theta)
         mean_delta_phi = self._mean_delta_phi(theta, q)
-        # Σ_{s'} (Kᵀω*)_{s'} φ̂_{s'},  φ̂_{s'} = Σ_a w_a φ(s',a)
-        weights = (self._solve(mean_delta_phi) @ self._K)[..., None] * self._problem.target.weights(q)
-        return weights.reshape(len(theta), -1) @ self._rows - mean_delta_phi
+        return self._correction(q, self._solve(mean_delta_phi)) - mean_delta_phi
+
+    def _mean_field(self, theta: FloatArray, omega: FloatArray) -> FloatArray:
+        q = self._q(theta)
+        mean_delta_phi = self._mean_delta_phi(theta, q)
+        G = self._correction(q, omega) - mean_delta_phi
+        H = omega @ self.moments.C - mean_delta_phi
+        return np.stack([G, H], axis=1)
+
+    def _sample_gradients(self, theta: FloatArray, omega: FloatArray) -> FloatArray:
+        x, q = self.transitions, self._q(theta)
+        delta, phi_omega = self._delta(theta, q), omega @ x.phi.T
+        G = -delta[..., None] * x.phi + (x.gamma * phi_omega)[..., None] * self._phi_hat(q)[:, x.s_next]
+        H = (phi_omega - delta)[..., None] * x.phi
+        return np.stack([G, H], axis=1)
 
     def _batched(
-        self, function: Callable[[FloatArray], FloatArray], theta: ArrayLike, square: bool = False
+        self,
+        function: Callable[..., FloatArray],
+        theta: ArrayLike,
+        omega: ArrayLike | None = None,
+        numbers: int | None = None,
     ) -> FloatArray:
-        """``function`` over the rows of ``theta``, a batch at a time, so that memory stays bounded."""
-        d = self._rows.shape[1]
-        th = checks.vectors("theta", theta, d)
-        S, A = self._problem.features.shape[:2]
-        size = max(1, BATCH_NUMBERS // (S * (S if square else A)))
-        rows = th.reshape(-1, d)
-        parts = [function(rows[i : i + size]) for i in range(0, len(rows), size)]
-        out = np.concatenate(parts or [function(np.zeros((1, d)))[:0]])
-        return out.reshape(th.shape[:-1] + out.shape[1:])
+        """``function`` over the rows of θ (and ω), a batch at a time, so that memory stays bounded.
 
+        ``numbers``: how many of them one row needs; default S·A.
+        """
+        points = self._points(theta, omega)
+        lead, d = points[0].shape[:-1], self._rows.shape[1]
+        size = max(1, BATCH_NUMBERS // (len(self._rows) if numbers is None else numbers))
+        rows = [point.reshape(-1, d) for point in points]
+        parts = [function(*(row[i : i + size] for row in rows)) for i in range(0, len(rows[0]), size)]
+        out = np.concatenate(parts or [function(*(np.zeros((1, d)) for _ in rows))[:0]])
+        return out.reshape(lead + out.shape[1:])
 
-def _policy_value(problem: Problem, policy: FloatArray) -> FloatArray:
-    """V = (I − Γ_π)⁻¹ r_π with Γ_π(s,s') = Σ_a π(a|s) P(s'|s,a) γ(s,a,s')."""
-    mdp = problem.mdp
-    paid = np.einsum("...sa,sat,sat->...s", policy, mdp.transition, mdp.reward)
-    gamma = np.einsum("...sa,sat->...st", policy, mdp.transition * mdp.discount)
-    return np.asarray(np.linalg.solve(np.eye(mdp.n_states) - gamma, paid[..., None])[..., 0])
-
-
-def _check_rank(C: FloatArray) -> None:
-    rank = int(np.linalg.matrix_rank(C, hermitian=True))
-    if rank < len(C):
-        raise ValueError(
-            f"features: C = E[φφᵀ] is singular (rank {rank} of {len(C)}); "
-            "the features are linearly dependent on the pairs that the behaviour policy visits"
-        )
+    def _points(self, theta: ArrayLike, omega: ArrayLike | None) -> list[FloatArray]:
+        """θ (and ω) as finite numbers, with the same leading axes."""
+        points = []
+        for name, value in (("theta", theta), ("omega", omega)):
+            if value is not None:
+                points.append(checks.vectors(name, value, self._rows.shape[1]))
+                checks.finite(name, points[-1])
+        try:
+            return list(np.broadcast_arrays(*points))
+        except ValueError:
+            shapes = f"theta has shape {points[0].shape} and omega {points[1].shape}"
+            raise ValueError(f"{shapes}: their leading axes do not fit together") from None

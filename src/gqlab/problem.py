@@ -22,9 +22,9 @@ class Problem:
     ----------
     mdp : FiniteMDP
     features : (S, A, d) array
-        φ(s,a). The matrix C = E[φφᵀ] must not be singular.
+        φ(s,a). The exact quantities need a matrix C = E[φφᵀ] that is not singular.
     behavior : (S, A) array, optional
-        π_b, the policy that makes the data; default uniform. Its chain must have one recurrent class.
+        π_b, the policy that makes the data; default uniform. They need its chain to have one recurrent class.
     target : Operator, optional
         How Q_θ becomes π_θ; default ``Softmax(1.0)``. With :class:`FixedPolicy` the problem is off-policy evaluation.
 
@@ -65,13 +65,20 @@ class Problem:
                 "improve(self, row, q, w, A), as docs/extending.md shows"
             )
         self.target.check(S, A)
-        #: The exact quantities: μ, C, J, ∇J, ω*, rewards and values.
-        self.exact = Exact(self)
 
     @property
     def dim(self) -> int:
         """d, the number of features."""
         return self.features.shape[-1]
+
+    @cached_property
+    def exact(self) -> Exact:
+        """The exact quantities: μ, C, J, ∇J, ω*, rewards and values; made when they are first asked for.
+
+        ``ValueError`` where they do not exist: features whose C is singular, a behaviour policy whose chain has
+        several recurrent classes.
+        """
+        return Exact(self)
 
     def policy(self, theta: ArrayLike) -> FloatArray:
         """π_θ(a|s), (..., S, A), for ``theta`` (..., d)."""

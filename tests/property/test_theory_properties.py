@@ -8,13 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gqlab as gq
+from gqlab.moments import PossibleTransitions
 from gqlab.theory import constants
 from gqlab.theory.choose import eta_omega_interval
 from gqlab.theory.conditions import conditions, recursion, sides
 from gqlab.theory.constants import moments
 from gqlab.theory.deviation import deviation
 from gqlab.theory.ergodicity import certify, distances
-from gqlab.theory.sampled import Samples, neighbours, random_points, sampled
+from gqlab.theory.sampled import neighbours, random_points, sampled
 from theory_problems import random_problem
 
 seeds = st.integers(0, 10**6)
@@ -55,9 +56,9 @@ def test_total_variation_distances_on_garnets(seed: int) -> None:
     assert (d[1:] <= pair.Lambda * pair.rho**t + 1e-15).all()
 
 
-def transitions_chain(problem: gq.Problem) -> tuple[Samples, np.ndarray, np.ndarray]:
+def transitions_chain(problem: gq.Problem) -> tuple[PossibleTransitions, np.ndarray, np.ndarray]:
     """Every sample that can happen, the kernel from one to the next, and their stationary probabilities."""
-    x = Samples(problem)
+    x = problem.exact.transitions
     mdp = problem.mdp
     p = problem.behavior[x.s, x.a] * mdp.transition[x.s, x.a, x.s_next]
     follow = np.where(mdp.terminal[x.s_next][:, None], mdp.start, np.eye(mdp.n_states)[x.s_next])  # (N, S)
@@ -112,8 +113,8 @@ def test_uniform_deviation_is_linear_in_the_batch_means(seed: int, radius: float
     dK = np.linalg.norm(np.einsum("n,ni,nt->it", weights * x.gamma, x.phi, one_hot) - K, axis=0).sum()
     theta = random_points(rng, 200, problem.dim, radius)
     star = problem.exact.omega_star(theta)
-    G = np.einsum("n,kni->ki", weights, x.G(theta, star)) - problem.exact.gradient(theta)
-    H = np.einsum("n,kni->ki", weights, x.H(theta, star))
+    G, H = (np.einsum("n,kni->ki", weights, g) for g in problem.exact.sample_gradients(theta, star))
+    G = G - problem.exact.gradient(theta)
     most = dB + radius * dC + (radius + c.phi_hat * c.omega_star) * dK
     assert np.linalg.norm(G, axis=1).max() <= most * TINY + 1e-9 * radius
     assert np.linalg.norm(H, axis=1).max() <= (dB + c.parts["U"] * dC + radius * dK) * TINY + 1e-9 * radius
@@ -126,7 +127,7 @@ def test_lemmas_on_g_h_and_the_tracking_step(seed: int, radius: float) -> None:
     problem = random_problem(seed)
     c = constants.corrected(problem, radius)
     rng = np.random.default_rng(seed)
-    x = Samples(problem)
+    x = problem.exact.transitions
     batch = rng.dirichlet(np.full(len(x.s), 0.2))
     n, d = 40, problem.dim
     theta, omega = random_points(rng, n, d, radius), random_points(rng, n, d, radius)
@@ -140,16 +141,18 @@ def test_lemmas_on_g_h_and_the_tracking_step(seed: int, radius: float) -> None:
     def mean(v: np.ndarray) -> np.ndarray:
         return np.einsum("n,kn...->k...", batch, v)
 
-    g = x.G(theta, omega) - x.G(theta_ref, omega_ref)
-    g = g + mean(x.G(theta_ref, omega_ref))[:, None]
-    h = x.H(theta, omega) - x.H(theta_ref, omega_ref)
-    h = h + mean(x.H(theta_ref, omega_ref))[:, None]
+    G, H = problem.exact.sample_gradients(theta, omega)
+    G_ref, H_ref = problem.exact.sample_gradients(theta_ref, omega_ref)
+    G_star, H_star = problem.exact.sample_gradients(theta, star)
+    H_star_ref = problem.exact.sample_gradients(theta_ref, star_ref)[1]
+    g = G - G_ref + mean(G_ref)[:, None]
+    h = H - H_ref + mean(H_ref)[:, None]
     track, track_ref, moved = square(omega - star), square(omega_ref - star_ref), square(theta - theta_ref)
-    bias = square(mean(x.G(theta, star)) - gradient)
+    bias = square(mean(G_star) - gradient)
     slack = 1e-9 * (1 + radius**2)
     lemma3 = 6 * c.L1**2 * track + 9 * c.L1**2 * track_ref + 9 * c.L2**2 * moved + 9 * bias + 9 * square(gradient)
     assert (mean(square(g)) <= lemma3 * TINY + slack).all()
-    lemma4 = 6 * track + 9 * track_ref + 6 * c.L5**2 * moved + 6 * square(mean(x.H(theta_ref, star_ref)))
+    lemma4 = 6 * track + 9 * track_ref + 6 * c.L5**2 * moved + 6 * square(mean(H_star_ref))
     assert (mean(square(h)) <= lemma4 * TINY + slack).all()
     assert (mean(square(g)) <= 5 * c.G**2 * TINY).all()
     assert (mean(square(h)) <= 5 * c.H**2 * TINY).all()
@@ -160,7 +163,7 @@ def test_lemmas_on_g_h_and_the_tracking_step(seed: int, radius: float) -> None:
     star_new = problem.exact.omega_star(theta_new / norm).reshape(g.shape)  # θ is projected, ω here is not
     after = mean(square(omega[:, None] - eta_omega * h - star_new))
     C_batch = np.einsum("n,ni,nj->ij", batch, x.phi, x.phi) - problem.exact.feature_covariance
-    noise = square((omega - star) @ C_batch) + square(mean(x.H(theta, star)))
+    noise = square((omega - star) @ C_batch) + square(mean(H_star))
     step = (
         (1 - 0.5 * c.lambda_C * eta_omega) * track
         + 4 * eta_omega / c.lambda_C * noise

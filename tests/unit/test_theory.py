@@ -32,8 +32,13 @@ def test_periodic_chain_gets_a_message() -> None:
 
 
 def test_singular_C_gets_a_message() -> None:
+    problem = gq.Problem(gq.FiniteMDP([[[1.0]]], [[1.0]], 0.5), [[[0.6, 0.6]]])
     with pytest.raises(ValueError, match="singular"):
-        gq.Problem(gq.FiniteMDP([[[1.0]]], [[1.0]], 0.5), [[[1.0, 1.0]]])
+        gq.theory.analyse(problem, gq.VRGreedyGQ(radius=1.0))
+    with pytest.raises(ValueError, match="singular"):
+        gq.theory.step_sizes(problem, 10, 1.0)
+    with pytest.raises(ValueError, match="singular"):
+        _ = problem.exact
 
 
 @pytest.mark.parametrize("operator", [gq.Greedy(), gq.EpsilonGreedy(0.1)])

@@ -13,7 +13,6 @@ from gqlab.theory.bound import bound
 from gqlab.theory.conditions import conditions, recursion
 from gqlab.theory.deviation import deviation
 from gqlab.theory.ergodicity import certify
-from gqlab.theory.sampled import Samples
 from theory_problems import benign_problem, by_hand
 
 
@@ -180,7 +179,26 @@ def test_batch_deviation_of_a_slow_chain_by_hand(monkeypatch: pytest.MonkeyPatch
     assert u == pytest.approx({"B": math.sqrt(19), "C": 0.0, "K": 2 * math.sqrt(19) / 4}, abs=1e-8)
     # Cut off after k = 1, the rest is bounded by 2 max‖F‖ max‖F̄‖ Σ_{t≥1}0.9ᵗ = 2·9: v = 1 + 2(0.9 + 18).
     monkeypatch.setattr("gqlab.theory.deviation.MOST_WORK", 0)
-    assert vars(deviation(problem, certify(problem)))["B"] == pytest.approx(math.sqrt(38.8))
+    cut = deviation(problem, certify(problem))
+    assert pytest.approx(math.sqrt(38.8)) == cut.B
+    # K_t: v = 1/16 + 2(c_1 + rest), F̄ = ±0.225, c_1 = ¼·0.225, max‖F‖ taken as γ + ‖E[K_t]‖ = ¾, so that the rest is
+    # 2·0.75·0.225·9 = 3.0375: v = 6.25 for each of the two.
+    assert pytest.approx(2 * math.sqrt(6.25)) == cut.K
+
+
+def test_the_largest_sum_over_signs_by_hand() -> None:
+    """13 columns and more are too many for all signs: then the sum of the column norms, which is never too small."""
+    few, many = np.ones((1, 12)), np.ones((1, 13))
+    assert constants._signs_norm(few) == pytest.approx(12)
+    assert constants._signs_norm(many) == pytest.approx(13)
+    assert constants._signs_norm(np.array([[3.0, 0, 0], [0, 4, 0]])) == pytest.approx(5)
+    assert constants._signs_norm(np.hstack([3 * np.eye(2), np.zeros((2, 20))])) == pytest.approx(3 * math.sqrt(2))
+    rng = np.random.default_rng(0)
+    for n in (12, 13, 40):
+        matrix = rng.normal(size=(4, n))
+        signs = rng.choice([-1.0, 1.0], size=(20_000, n))
+        reached = np.linalg.norm(signs @ matrix.T, axis=1).max()
+        assert reached <= constants._signs_norm(matrix) * (1 + 1e-12)
 
 
 # --- Each building block has a case that reaches 90 % of it ---------------------------------------------------------
@@ -238,7 +256,6 @@ def test_other_constants_are_reached() -> None:
     """One state, one action, φ = 1: ω*, ∇J and the Lipschitz constants are met exactly."""
     problem = gq.Problem(gq.FiniteMDP([[[1.0]]], [[-1.0]], discount=0.9), [[[1.0]]])
     c = constants.corrected(problem, 2.0)
-    x = Samples(problem)
     theta, omega = np.array([[2.0]]), np.array([[2.0]])
     assert pytest.approx(0.1) == c.L3  # |γ − 1|
     assert np.abs(problem.exact.omega_star(theta)).max() == pytest.approx(1.2)  # |r + (γ − 1)R|
@@ -246,7 +263,7 @@ def test_other_constants_are_reached() -> None:
     assert pytest.approx(0.01) == c.L  # (γ − 1)²
     assert c.C_grad_J == pytest.approx(0.12)  # (1 − γ)·1.2
     assert np.abs(problem.exact.gradient(theta)).max() == pytest.approx(0.12)
-    slope = (x.G(theta, omega) - x.G(theta, -omega)) / 4
+    slope = (problem.exact.sample_gradients(theta, omega)[0] - problem.exact.sample_gradients(theta, -omega)[0]) / 4
     assert np.abs(slope).max() == pytest.approx(c.L1)  # γ
     assert pytest.approx(1 + 0.9 + 0.9 * 0.1) == c.L2
 
@@ -256,8 +273,7 @@ def test_delta_G_and_H_are_reached() -> None:
     mdp = gq.FiniteMDP([[[0.1, 0.9]], [[0.9, 0.1]]], [[-1.0], [1.0]], discount=0.9)
     problem = gq.Problem(mdp, [[[1.0]], [[-1.0]]])
     c = constants.corrected(problem, 5.0)
-    x = Samples(problem)
     theta, omega = np.array([[5.0]]), np.array([[5.0]])
-    assert np.abs(x.delta(theta)).max() == pytest.approx(c.delta_max)  # −1 − 0.9·5 − 5
-    assert np.abs(x.H(theta, omega)).max() == pytest.approx(c.H)
-    assert np.abs(x.G(theta, -omega)).max() == pytest.approx(c.G)
+    assert np.abs(problem.exact.delta(theta)).max() == pytest.approx(c.delta_max)  # −1 − 0.9·5 − 5
+    assert np.abs(problem.exact.sample_gradients(theta, omega)[1]).max() == pytest.approx(c.H)
+    assert np.abs(problem.exact.sample_gradients(theta, -omega)[0]).max() == pytest.approx(c.G)

@@ -103,8 +103,8 @@ def furnish(layout):
     return type(layout)(*(furnish_room(value) if isinstance(value, Room) else value for value in layout))
 
 
-# Inlined without fail: what is on the stack must be on the stack of the function that uses it.
-@overload(furnish, jit_options={"forceinline": True})
+# Both are inlined before anything is compiled: what is on the stack must be on the stack of the caller, and stay there.
+@overload(furnish, inline="always")
 def _furnish(layout):
     values = [
         f"furnish_room(layout.{field})" if is_room(value) else f"layout.{field}"
@@ -164,13 +164,13 @@ def fill_up(array, fill):
 
 def load(part, kept, runs, run):
     """Fill the part's kept arrays with what ``runs`` holds of them, from the columns ``kept`` on (−1: it is not kept)."""
-    for array, first in zip(_arrays(part), kept, strict=True):
+    for array, first in zip(_arrays(part), kept, strict=False):
         load_array(array, first, kept_columns(runs, array), run)
 
 
 def store(part, kept, runs, run):
     """Write the part's kept arrays into ``runs``."""
-    for array, first in zip(_arrays(part), kept, strict=True):
+    for array, first in zip(_arrays(part), kept, strict=False):
         store_array(array, first, kept_columns(runs, array), run)
 
 

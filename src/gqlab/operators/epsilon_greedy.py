@@ -57,6 +57,9 @@ class Greedy(Operator):
 
     weights = policy
 
+    def curvature(self, q: FloatArray, v: FloatArray) -> FloatArray:
+        return np.zeros(np.broadcast_shapes(q.shape, v.shape))  # w is constant between the ties
+
 
 @dataclass(frozen=True)
 class EpsilonGreedy(Operator):
@@ -80,3 +83,6 @@ class EpsilonGreedy(Operator):
         return (1 - self.epsilon) * np.eye(n)[q.argmax(axis=-1)] + self.epsilon / n
 
     weights = policy
+
+    def curvature(self, q: FloatArray, v: FloatArray) -> FloatArray:
+        return np.zeros(np.broadcast_shapes(q.shape, v.shape))  # w is constant between the ties

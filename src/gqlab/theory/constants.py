@@ -118,8 +118,8 @@ def basics(problem: Problem, radius: float) -> Basics:
 
 def possible_transitions(problem: Problem) -> tuple[NDArray[np.intp], ...]:
     """The index arrays (s, a, s') of the samples that the behaviour policy can make."""
-    acting = problem.behavior * ~problem.mdp.terminal[:, None]
-    return np.nonzero(acting[..., None] * problem.mdp.transition)
+    x = problem.exact.transitions
+    return x.s, x.a, x.s_next
 
 
 def printed(problem: Problem, radius: float) -> Constants:
@@ -283,11 +283,7 @@ LINEAR_FORMULAS = {
 
 def moments(problem: Problem) -> tuple[FloatArray, FloatArray, FloatArray]:
     """C = E[φφᵀ], b = E[rφ] and K = E[γ φ 1{s'}ᵀ] (d, S)."""
-    mdp = problem.mdp
-    D_phi = (problem.exact.stationary[:, None] * problem.behavior)[..., None] * problem.features
-    b = np.einsum("sai,sat,sat->i", D_phi, mdp.transition, mdp.reward)
-    K = np.einsum("sai,sat,sat->it", D_phi, mdp.transition, mdp.discount)
-    return problem.exact.feature_covariance, b, K
+    return problem.exact.moments
 
 
 def _norm(matrix: NDArray[np.floating[Any]]) -> float:

@@ -17,7 +17,6 @@ from numpy.typing import ArrayLike
 
 from gqlab.checks import FloatArray
 from gqlab.problem import Problem
-from gqlab.theory.constants import moments
 
 
 @dataclass(frozen=True)
@@ -58,11 +57,7 @@ def stationary_point(problem: Problem, theta0: ArrayLike | None = None) -> Stati
 
 def mean_field(problem: Problem, theta: FloatArray, omega: FloatArray) -> tuple[FloatArray, FloatArray]:
     """(E[G_x(θ, ω)], E[H_x(θ, ω)]), two (d,) arrays."""
-    C, b, K = moments(problem)
-    q = np.einsum("i,sai->sa", theta, problem.features)
-    phi_hat = np.einsum("sa,sai->si", problem.target.weights(q), problem.features)
-    mean_delta_phi = b + K @ problem.target.value(q) - C @ theta
-    return (K.T @ omega) @ phi_hat - mean_delta_phi, C @ omega - mean_delta_phi
+    return problem.exact.mean_field(theta, omega)
 
 
 def jacobian(problem: Problem, theta: FloatArray, omega: FloatArray) -> FloatArray:

@@ -10,7 +10,6 @@ import numpy as np
 from gqlab.checks import FloatArray
 from gqlab.operators import Softmax
 from gqlab.problem import Problem
-from gqlab.theory.constants import possible_transitions
 
 #: Numbers that one array of samples may hold.
 MOST_NUMBERS = 2_000_000
@@ -36,88 +35,64 @@ def neighbours(rng: np.random.Generator, points: FloatArray, radius: float) -> F
     return np.where(near[:, None], moved, other)
 
 
-class Samples:
-    """G_x, H_x and what they are made of, at many points and for every sample x that can happen."""
-
-    def __init__(self, problem: Problem) -> None:
-        self.problem = problem
-        self.s, self.a, self.s_next = possible_transitions(problem)
-        self.phi = problem.features[self.s, self.a]  # (N, d)
-        self.reward = problem.mdp.reward[self.s, self.a, self.s_next]
-        self.gamma = problem.mdp.discount[self.s, self.a, self.s_next]
-
-    def values(self, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """V̄ (n, S) and φ̂ (n, S, d)."""
-        q = np.einsum("ni,sai->nsa", theta, self.problem.features)
-        return self.problem.target.value(q), np.einsum(
-            "nsa,sai->nsi", self.problem.target.weights(q), self.problem.features
-        )
-
-    def delta(self, theta: FloatArray) -> FloatArray:
-        """δ_x(θ), (n, N)."""
-        V, _ = self.values(theta)
-        return self.reward + self.gamma * V[:, self.s_next] - theta @ self.phi.T
-
-    def G(self, theta: FloatArray, omega: FloatArray) -> FloatArray:
-        """G_x(θ, ω), (n, N, d)."""
-        V, phi_hat = self.values(theta)
-        delta = self.reward + self.gamma * V[:, self.s_next] - theta @ self.phi.T
-        correction = (self.gamma * (omega @ self.phi.T))[..., None] * phi_hat[:, self.s_next]
-        return correction - delta[..., None] * self.phi
-
-    def H(self, theta: FloatArray, omega: FloatArray) -> FloatArray:
-        """H_x(θ, ω), (n, N, d)."""
-        return (omega @ self.phi.T - self.delta(theta))[..., None] * self.phi
-
-
 def _policy_gradient(problem: Problem, pi: FloatArray) -> FloatArray:
     """∇π_a(s), (n, S, A, d), of a softmax policy."""
     mean = np.einsum("nsa,sai->nsi", pi, problem.features)
     return problem.target.sigma * pi[..., None] * (problem.features - mean[:, :, None])
 
 
+def _policy_ratios(problem: Problem, theta: FloatArray, theta2: FloatArray, radius: float) -> dict[str, float]:
+    """k₁ and k₂ of the softmax policy itself: ∇π_a = σπ_a(φ_a − φ̄)."""
+    pi, pi2 = problem.policy(theta), problem.policy(theta2)
+    step = np.linalg.norm(theta - theta2, axis=1)
+    slopes = _policy_gradient(problem, pi) - _policy_gradient(problem, pi2)
+    return {"k1": _largest_ratio((pi - pi2)[..., None], step, radius), "k2": _largest_ratio(slopes, step, radius)}
+
+
+def _largest(vectors: FloatArray) -> float:
+    return float(np.linalg.norm(vectors, axis=-1).max())
+
+
+def _largest_ratio(difference: FloatArray, steps: FloatArray, radius: float) -> float:
+    """The largest ‖difference‖/step over points (the first axis) and what is compared at each."""
+    norms = np.linalg.norm(difference, axis=-1).reshape(len(steps), -1).max(axis=1)
+    apart = steps > 1e-9 * radius  # points that the ball pushed together say nothing
+    return float((norms[apart] / steps[apart]).max(initial=0.0))
+
+
 def sampled(problem: Problem, radius: float, n_points: int = 600, seed: int = 0) -> dict[str, float]:
     """The largest value of each constant's quantity over random points, by the constant's name."""
-    x = Samples(problem)
-    d = problem.dim
+    exact, x, d = problem.exact, problem.exact.transitions, problem.dim
     n = max(12, min(n_points, MOST_NUMBERS // (len(x.s) * d)))
     rng = np.random.default_rng([seed, 11])
     theta, omega = random_points(rng, n, d, radius), random_points(rng, n, d, radius)
     theta2, omega2 = neighbours(rng, theta, radius), neighbours(rng, omega, radius)
-    exact = problem.exact
     star, star2 = exact.omega_star(theta), exact.omega_star(theta2)
     step = np.linalg.norm(theta - theta2, axis=1)
     step_omega = np.linalg.norm(omega - omega2, axis=1)
 
     def ratio(difference: FloatArray, steps: FloatArray) -> float:
-        norms = np.linalg.norm(difference.reshape(n, -1, d), axis=-1).max(axis=1)
-        apart = steps > 1e-9 * radius  # points that the ball pushed together say nothing
-        return float((norms[apart] / steps[apart]).max(initial=0.0))
+        return _largest_ratio(difference, steps, radius)
 
-    def norm(vectors: FloatArray) -> float:
-        return float(np.linalg.norm(vectors, axis=-1).max())
-
-    smoothness: dict[str, float] = {}
-    if isinstance(problem.target, Softmax):  # k₁ and k₂ of the policy itself: ∇π_a = σπ_a(φ_a − φ̄)
-        pi, pi2 = problem.policy(theta), problem.policy(theta2)
-        change = np.abs(pi - pi2).reshape(n, -1).max(axis=1)
-        apart = step > 1e-9 * radius
-        slopes = _policy_gradient(problem, pi) - _policy_gradient(problem, pi2)
-        smoothness = {"k1": float((change[apart] / step[apart]).max(initial=0.0)), "k2": ratio(slopes, step)}
-    phi_hat, phi_hat2 = x.values(theta)[1], x.values(theta2)[1]
+    smoothness = _policy_ratios(problem, theta, theta2, radius) if isinstance(problem.target, Softmax) else {}
+    phi_hat, phi_hat2 = exact.phi_hat(theta), exact.phi_hat(theta2)
+    G, H = exact.sample_gradients(theta, omega)
+    G_omega2, H_omega2 = exact.sample_gradients(theta, omega2)
+    G_star, H_star = exact.sample_gradients(theta, star)
+    G_star2, H_star2 = exact.sample_gradients(theta2, star2)
     reached = np.unique(x.s_next[x.gamma > 0])
     return smoothness | {
-        "phi_hat": norm(phi_hat[:, reached]) if len(reached) else 0.0,
+        "phi_hat": _largest(phi_hat[:, reached]) if len(reached) else 0.0,
         "L_phi_hat": ratio(phi_hat[:, reached] - phi_hat2[:, reached], step) if len(reached) else 0.0,
-        "delta_max": float(np.abs(x.delta(theta)).max()),
-        "omega_star": norm(star),
-        "G": norm(x.G(theta, omega)),
-        "H": norm(x.H(theta, omega)),
-        "C_grad_J": norm(exact.gradient(theta)),
-        "L1": ratio(x.G(theta, omega) - x.G(theta, omega2), step_omega),
-        "L2": ratio(x.G(theta, star) - x.G(theta2, star2), step),
+        "delta_max": float(np.abs(exact.delta(theta)).max()),
+        "omega_star": _largest(star),
+        "G": _largest(G),
+        "H": _largest(H),
+        "C_grad_J": _largest(exact.gradient(theta)),
+        "L1": ratio(G - G_omega2, step_omega),
+        "L2": ratio(G_star - G_star2, step),
         "L3": ratio(star - star2, step),
-        "L4": ratio(x.H(theta, omega) - x.H(theta, omega2), step_omega),
-        "L5": ratio(x.H(theta, star) - x.H(theta2, star2), step),
+        "L4": ratio(H - H_omega2, step_omega),
+        "L5": ratio(H_star - H_star2, step),
         "L": ratio(exact.gradient(theta) - exact.gradient(theta2), step),
     }
