@@ -75,7 +75,7 @@ class Algorithm:
         if "radius" in names:
             object.__setattr__(self, "radius", checks.number("radius", self.radius, above=0, infinite=True))
 
-    def check(self, problem: Problem) -> None:  # noqa: B027 - most algorithms fit every problem
+    def check(self, problem: Problem) -> None:
         """Raise ``ValueError`` if the algorithm cannot run on a problem."""
 
     def n_updates(self, n_samples: int) -> int:

@@ -33,7 +33,6 @@ MOST_STEPS = 500
 DAMPING = np.concatenate([[0.0], np.geomspace(1e-12, 1e12, 49)])
 
 
-
 class Found(NamedTuple):
     """Where a search ended."""
 

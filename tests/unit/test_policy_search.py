@@ -7,10 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from gqlab.engine.policy_search import actor_critic_direction, policy_gradient_estimate
 
 import gqlab as gq
 from conftest import assert_close
-from gqlab.engine.policy_search import actor_critic_direction, policy_gradient_estimate
 
 
 def problem_of(seed: int, terminal: bool = False, n_actions: int = 2) -> gq.Problem:

@@ -86,9 +86,7 @@ class Group:
         self._check_precision()
 
     def _sizes(self, n_samples: int) -> Sizes:
-        most = {
-            name: max(getattr(cell.algorithm, name) for cell in self.cells) for name in parameters(self.estimator)
-        }
+        most = {name: max(getattr(cell.algorithm, name) for cell in self.cells) for name in parameters(self.estimator)}
         states = max(problem.mdp.n_states for problem in self.problems)
         return Sizes(self.d, self.A, states, n_samples, most)
 

@@ -60,7 +60,7 @@ class Records(NamedTuple):
 
 
 class KeptFirst(NamedTuple):
-    """The first column of ``runs`` for each array of the estimator and of the watch; −1, or nothing at all: not kept."""
+    """The first column of ``runs`` for each array of the estimator and of the watch; −1, or nothing: not kept."""
 
     estimator: Any
     watch: Any

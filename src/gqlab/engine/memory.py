@@ -19,8 +19,8 @@ from numba.core import cgutils
 from numba.extending import intrinsic, overload
 from numba.np.numpy_support import as_dtype
 
-from gqlab.rules.memory import COUNT, DOUBLE, INDEX, NUMBER, SAMPLE, Array, Sizes
 from gqlab.rules.dispatch import OPTIONS, build, is_parameter, rule, written
+from gqlab.rules.memory import COUNT, DOUBLE, INDEX, NUMBER, SAMPLE, Array, Sizes
 
 #: Problems with at most so many features, and numbers d·A, are compiled for their number of features: beyond, unrolled
 #: code is slower than loops, because the numbers no longer fit the registers. Loops over more actions than so many are
@@ -163,7 +163,7 @@ def fill_up(array, fill):
 
 
 def load(part, kept, runs, run):
-    """Fill the part's kept arrays with what ``runs`` holds of them, from the columns ``kept`` on (−1: it is not kept)."""
+    """Fill the part's kept arrays with what ``runs`` holds of them, from the columns ``kept`` on (−1: not kept)."""
     for array, first in zip(_arrays(part), kept, strict=False):
         load_array(array, first, kept_columns(runs, array), run)
 

@@ -3,8 +3,9 @@
 An estimator is a named tuple. Its fields annotated ``int`` or ``float`` are parameters of the algorithm, by name; every
 other field is an array that ``memory`` declares. Its methods:
 
-* ``step(self, world, point, cursor, u, rates, d, A)`` makes update number u (from 0): draw what it needs
-  (``draw(world.stream, world.run, cursor, t)``), move the point, and return whether the move was made and the new cursor.
+* ``step(self, world, point, cursor, u, rates, d, A)`` makes update number u (from 0): it draws what it needs
+  (``draw(world.stream, world.run, cursor, t)``), moves the point, and returns whether the move was made and the new
+  cursor.
 * ``begin(self, world, point, cursor, u, d, A)`` comes before update 0, and before every update that ``next_begin``
   names: a new batch, say. It returns the new cursor.
 * ``next_begin(self, u)``: the first update, u or later, that ``begin`` comes before.

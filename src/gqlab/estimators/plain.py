@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from gqlab.rules.memory import Array, Sizes, near
 from gqlab.estimators.base import move
 from gqlab.rules.gradient import evaluate
+from gqlab.rules.memory import Array, Sizes, near
 from gqlab.rules.point import descend
 from gqlab.samples.streams import draw
 

@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gqlab.rules.memory import COUNT, INDEX, SAMPLE, Array, Sizes, far, near
 from gqlab.estimators.base import move
 from gqlab.rules.dispatch import rule
 from gqlab.rules.gradient import add, evaluate, next_value, td_terms
+from gqlab.rules.memory import COUNT, INDEX, SAMPLE, Array, Sizes, far, near
 from gqlab.rules.point import descend_from
 from gqlab.samples.random import INDEX as INDEX_WORDS
 from gqlab.samples.random import below, word

@@ -19,7 +19,7 @@ from gqlab.problem import Problem
 from gqlab.rules.dispatch import rule
 from gqlab.rules.gradient import Dense, act, add, dot, improve
 from gqlab.samples.random import unit, word
-from gqlab.samples.tables import offsets
+from gqlab.samples.tables import offsets, per_problem
 
 
 class Walks(NamedTuple):
@@ -161,9 +161,9 @@ def exact_tables(problems: Sequence[Problem], kinds: Sequence[type]) -> ExactTab
         C_inverse=np.concatenate([np.linalg.inv(C).ravel() for C, _, _ in moments]),
         b=np.concatenate([b for _, b, _ in moments]),
         K=np.concatenate([K.T.ravel() for _, _, K in moments]),
-        problem=np.arange(len(problems)),  # type: ignore[arg-type]
-        first_state=first_state,  # type: ignore[arg-type]
-        n_states=n_states,  # type: ignore[arg-type]
+        problem=per_problem(np.arange(len(problems))),
+        first_state=per_problem(first_state),
+        n_states=per_problem(n_states),
     )
 
 
@@ -186,9 +186,9 @@ def walk_tables(problems: Sequence[Problem]) -> Walks:
         terminal=np.concatenate([mdp.terminal for mdp in mdps]),
         start_state=np.concatenate(starts),
         start_cumulative=np.concatenate([cumulated(mdp.start)[k] for mdp, k in zip(mdps, starts, strict=True)]),
-        first_state=offsets([mdp.n_states for mdp in mdps])[:-1],  # type: ignore[arg-type]
-        first_start=first_start[:-1],  # type: ignore[arg-type]
-        n_start=np.diff(first_start),  # type: ignore[arg-type]
+        first_state=per_problem(offsets([mdp.n_states for mdp in mdps])[:-1]),
+        first_start=per_problem(first_start[:-1]),
+        n_start=per_problem(np.diff(first_start)),
     )
 
 

@@ -21,7 +21,7 @@ from gqlab.results import RunResult
 from gqlab.rules.dispatch import at, by_type, rule
 from gqlab.rules.memory import Sizes
 from gqlab.rules.point import DensePoint, Rates
-from gqlab.samples.random import MONTE_CARLO, alias_table, below, draw_alias, word
+from gqlab.samples.random import MONTE_CARLO, alias_table, draw_alias, word
 from gqlab.samples.streams import Identity, World, key, start
 from gqlab.samples.tables import problem_tables
 

@@ -75,7 +75,9 @@ def watches(value: Watch | Iterable[Watch] | None) -> tuple[Watch, ...]:
     """``watch`` as it is given: one, several or none; each quantity once."""
     chosen = () if value is None else (value,) if isinstance(value, Watch) else tuple(value)
     for k, watch in enumerate(chosen):
-        checks.instance("watch" if len(chosen) == 1 else f"watch[{k}]", watch, Watch, 'one such as gqlab.Watch("mspbe")')
+        checks.instance(
+            "watch" if len(chosen) == 1 else f"watch[{k}]", watch, Watch, 'one such as gqlab.Watch("mspbe")'
+        )
         if watch.quantity in [before.quantity for before in chosen[:k]]:
             raise ValueError(f"watch[{k}] is a second one of {watch.quantity!r}")
     return chosen

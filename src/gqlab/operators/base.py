@@ -58,7 +58,7 @@ class Smoothness:
 
 
 class Operator(ABC):
-    """A policy-improvement operator. To add one, see docs/extending.md: it needs no more than a class in your own file."""
+    """A policy-improvement operator. To add one, see docs/extending.md: a class in your own file is enough."""
 
     #: The compiled part: a named tuple with ``improve(self, row, q, w, A)``, and ``act(self, row, q, p, A)`` where
     #: compiled walks are wanted. Its fields are attributes of the operator: a ``float`` or ``int`` each, or an (S, A)
@@ -83,10 +83,10 @@ class Operator(ABC):
         """w = ∂V̄/∂q, the same shape as ``q``."""
 
     def curvature(self, q: FloatArray, v: FloatArray) -> FloatArray:
-        """∇²V̄(q) v, the same shape as ``q`` and ``v``: here by differences of w, where an operator has no form of its own."""
+        """∇²V̄(q) v, the shape of ``q`` and ``v``; where an operator has no form of its own, by differences of w."""
         h = DIFFERENCE / max(float(np.abs(v).max()), np.finfo(float).tiny)
         wide, narrow = ((self.weights(q + k * v) - self.weights(q - k * v)) / (2 * k) for k in (h, h / 4))
-        # Where w jumps (a tie of two actions under a maximum) the quotient grows like 1/h: on either side w is constant.
+        # Where w jumps (a tie of two actions under a maximum) the quotient grows like 1/h; w is constant on either side.
         return np.where(np.abs(narrow) > 2 * np.abs(wide), 0.0, wide)
 
     def smoothness(self, n_actions: int, radius: float, diameter: float = 2.0) -> Smoothness | None:

@@ -39,7 +39,6 @@ class FixedPolicy(Operator):
     array([3.])
     """
 
-
     compiled: ClassVar[type] = FixedPolicyRule
 
     def __init__(self, table: ArrayLike) -> None:

@@ -30,7 +30,7 @@ class MellowmaxRule(NamedTuple):
 
     def act(self, row, q, p, A):
         """The softmax whose value Σπq is V̄; its inverse temperature lies in [0, κ]."""
-        top, over_Z, _ = boltzmann(q, self.kappa, p, A)
+        _, over_Z, _ = boltzmann(q, self.kappa, p, A)
         gap = -math.log(over_Z * q.dtype.type(A)) / self.kappa  # V̄ − max q
         low, high = q.dtype.type(0), self.kappa
         for _ in range(HALVINGS):

@@ -6,7 +6,7 @@ that is always predicted.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -54,7 +54,7 @@ def _act_by(code, operators, row, q, p, A):
     return written("code, operators, row, q, p, A", f"{' '.join(cases)} None", {"act": act})
 
 
-def join_operators(operators: Sequence[Operator], n_rows: Sequence[int], kinds: Sequence[type], dtype: Any) -> Any:
+def join_operators(operators: Sequence[Operator], n_rows: Iterable[int], kinds: Sequence[type], dtype: Any) -> Any:
     """One part for the operators of several problems with so many rows: a switch, or the part itself if all are alike.
 
     ``kinds`` are the compiled parts that the switch knows; a single one needs no switch.
@@ -62,10 +62,11 @@ def join_operators(operators: Sequence[Operator], n_rows: Sequence[int], kinds: 
     parts = tuple(_join(kind, operators, n_rows, dtype) for kind in kinds)
     if len(kinds) == 1:
         return parts[0]
-    return Switch(code=np.array([list(kinds).index(operator.compiled) for operator in operators]), operators=parts)
+    codes: Any = np.array([list(kinds).index(operator.compiled) for operator in operators])
+    return Switch(code=codes, operators=parts)
 
 
-def _join(kind: Any, operators: Sequence[Operator], n_rows: Sequence[int], dtype: Any) -> Any:
+def _join(kind: Any, operators: Sequence[Operator], n_rows: Iterable[int], dtype: Any) -> Any:
     """The operators of one kind; problems with another one have zeros in their places."""
     alike = [operator.compiled is kind for operator in operators]
 

@@ -13,7 +13,8 @@ from typing import Annotated
 
 import tyro
 
-from gqlab.engine.execute import DEVICES, load_cuda
+from gqlab.engine.cells import DEVICES
+from gqlab.engine.execute import load_cuda
 from gqlab.paper import words
 from gqlab.paper.claims import Judged, judge_all, summary
 from gqlab.paper.design import Scale

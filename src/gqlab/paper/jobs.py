@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from gqlab.algorithms import Algorithm
 from gqlab.checks import FloatArray
-from gqlab.measure.rollout import sampled_reward
 from gqlab.engine.run import run
+from gqlab.measure.rollout import sampled_reward
 from gqlab.measure.variance import update_error
 from gqlab.paper.problems import ProblemSpec
 from gqlab.problem import Problem

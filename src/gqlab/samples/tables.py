@@ -72,7 +72,7 @@ def sample_table(problem: Problem, s: NDArray[Any], a: NDArray[Any], s_next: NDA
         reward=problem.mdp.reward[s, a, s_next],
         discount=problem.mdp.discount[s, a, s_next],
         behavior=problem.behavior.flatten(),
-        first_row=np.zeros(1, dtype=np.int64),  # type: ignore[arg-type]
+        first_row=per_problem([0]),
     )
 
 
@@ -104,10 +104,10 @@ def _make_tables(problem: Problem) -> ProblemTables:
         start_state=start.astype(np.uint32),
         start_threshold=start_threshold,
         start_alias=start_alias,
-        first_state=np.zeros(1, dtype=np.int64),  # type: ignore[arg-type]
-        n_states=np.array([mdp.n_states]),  # type: ignore[arg-type]
-        first_start=np.zeros(1, dtype=np.int64),  # type: ignore[arg-type]
-        n_start=np.array([len(start)]),  # type: ignore[arg-type]
+        first_state=per_problem([0]),
+        n_states=per_problem([mdp.n_states]),
+        first_start=per_problem([0]),
+        n_start=per_problem([len(start)]),
     )
     return ProblemTables(sample_table(problem, s, a, s_next), chain, np.stack([s, a, s_next], axis=1))
 
@@ -134,7 +134,7 @@ def join_tables(problems: Sequence[Problem], kinds: Sequence[type], dtype: Any =
             reward=_joined((x.reward for x in samples), dtype),
             discount=_joined((x.discount for x in samples), dtype),
             behavior=_joined((x.behavior for x in samples), dtype),
-            first_row=S[:-1] * A,
+            first_row=per_problem(S[:-1] * A),
         ),
         stream=Chain(
             first=np.append(_joined((c.first[:-1] for c in chains), shift=n), np.uint32(n[-1])),
@@ -145,12 +145,12 @@ def join_tables(problems: Sequence[Problem], kinds: Sequence[type], dtype: Any =
             start_state=_joined(c.start_state for c in chains),
             start_threshold=_joined((c.start_threshold for c in chains), np.uint64),
             start_alias=_joined((c.start_alias for c in chains), shift=starts),
-            first_state=S[:-1],
-            n_states=np.diff(S),
-            first_start=starts[:-1],
-            n_start=np.diff(starts),
+            first_state=per_problem(S[:-1]),
+            n_states=per_problem(np.diff(S)),
+            first_start=per_problem(starts[:-1]),
+            n_start=per_problem(np.diff(starts)),
         ),
-        exact=NoTables(np.zeros(len(problems), dtype=np.int64)),  # type: ignore[arg-type]
+        exact=NoTables(per_problem(np.zeros(len(problems)))),
     )
 
 
@@ -160,6 +160,11 @@ def _joined(
     """The parts behind one another, each with its entry of ``shift`` added."""
     moved = parts if shift is None else (part + k for part, k in zip(parts, shift, strict=False))
     return np.concatenate(list(moved)).astype(dtype)
+
+
+def per_problem(values: ArrayLike) -> Any:
+    """A parameter of a part: one whole number for each problem."""
+    return np.array(values, dtype=np.int64)
 
 
 def offsets(counts: ArrayLike) -> NDArray[np.intp]:
