@@ -18,24 +18,25 @@ import pytest
 import gqlab as gq
 from conftest import VECTORS, assert_close, operator_of, problem_of
 from gqlab.engine import execute
+from gqlab.operators import OPERATORS
 
 SIMULATED = """
 import sys, warnings
 warnings.filterwarnings("ignore", "overflow")  # random words are products modulo 2**64
 sys.path.insert(0, "tests")
-from unit.test_cuda import cases
+from unit.test_cuda import cases, numbers_of
 import numpy as np
 from gqlab.engine import cuda, cuda_kernels
 memory = sys.argv[1]
 if memory != "shared":
-    cuda_kernels.MOST_SHARED_SLOTS = cuda_kernels.MOST_SHARED_TABLES = 0
+    cuda_kernels.MOST_SHARED_ARRAYS = cuda_kernels.MOST_SHARED_TABLES = 0
 if memory == "global":
     cuda_kernels.MOST_LOCAL = 0
 if memory == "split":
     cuda.free_memory = lambda: 3000
     cuda.LAUNCH_NUMBERS = 1  # a launch for each epoch
 for result in cases("cuda"):
-    print(*result.theta.ravel(), *result.omega.ravel(), *result.output.ravel(), *result.next_output, *result.state)
+    print(*numbers_of(result))
 """
 
 
@@ -55,8 +56,23 @@ def cases(device: str) -> list[gq.RunResult]:
     grid = gq.grid(
         problems, [gq.GreedyGQ(0.2), *gq.sweep(gq.VRGreedyGQ, batch_size=[3, 8])], 10, 2, [0, 1], device=device
     )
-    half = gq.run(problems[0], gq.VRGreedyGQ(batch_size=4), 8, 3, device=device)
-    return [*results, *grid.results, gq.run(problems[0], gq.VRGreedyGQ(batch_size=4), 16, resume=half, device=device)]
+    vr, watch = gq.VRGreedyGQ(batch_size=4), [gq.Watch("gradient"), gq.Watch("mspbe", every=3)]
+    half = gq.run(problems[0], vr, 8, 3, device=device, watch=watch)
+    resumed = gq.run(problems[0], vr, 16, resume=half, device=device)
+    decaying = gq.QRC(gq.Decay(0.3, 5, 0.5), gq.Decay(0.2, 7, 1.0), beta=0.5)
+    softmax = problem_of(VECTORS[6])
+    others = [
+        gq.run(softmax, algorithm, 12, 2, device=device, watch=gq.Watch("reward", n_steps=3))
+        for algorithm in (decaying, gq.ActorCritic(0.2, 0.1), gq.PolicyGradient(0.1, 2, 3))
+    ]
+    return [*results, *grid.results, resumed, *others]
+
+
+def numbers_of(result: gq.RunResult) -> np.ndarray:
+    """All that a run gives, as one vector."""
+    columns = [result.theta, result.omega, result.output, result.next_output, result.state, *result.memory.values()]
+    columns += [column for seen in result.watched.values() for column in seen]
+    return np.nan_to_num(np.concatenate([np.ravel(column) for column in columns]), nan=-7.0)
 
 
 @pytest.mark.parametrize("memory", ["shared", "local", "global", "split"])
@@ -67,14 +83,13 @@ def test_simulated_gpu_and_cpu_agree(memory):
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
     expected = cases("cpu")
-    assert len(lines) == len(expected) == 15 + 12 + 1
+    assert len(lines) == len(expected) == 15 + 12 + 1 + 3
     for line, result in zip(lines, expected, strict=True):
-        columns = (result.theta, result.omega, result.output, result.next_output, result.state)
-        assert_close(np.array(line.split(), dtype=float), np.concatenate([np.ravel(c) for c in columns]), 1e-12)
+        assert_close(np.array(line.split(), dtype=float), numbers_of(result), 1e-12)
 
 
 def test_shared_memory_stays_within_what_every_gpu_has():
-    assert cuda_limit("MOST_SHARED_SLOTS") + cuda_limit("MOST_SHARED_TABLES") <= 48 << 10
+    assert cuda_limit("MOST_SHARED_ARRAYS") + cuda_limit("MOST_SHARED_TABLES") <= 48 << 10
 
 
 def cuda_limit(name: str) -> int:
@@ -84,8 +99,8 @@ def cuda_limit(name: str) -> int:
 
 
 def test_all_operators_are_in_the_cases():
-    used = {operator_of(v["target"]).code for v in (VECTORS[6], *VECTORS[2:6])}
-    assert used == {0, 1, 2, 3, 4}
+    used = {type(operator_of(v["target"])) for v in (VECTORS[6], *VECTORS[2:6])}
+    assert used == set(OPERATORS)
 
 
 def test_without_a_gpu_there_is_one_clear_line(garnet_problem, monkeypatch):

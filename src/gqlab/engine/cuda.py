@@ -1,6 +1,7 @@
-"""The GPU: launches of the kernels over groups of runs that fit its memory.
+"""The GPU: launches of the kernels over blocks of runs that fit its memory.
 
-A launch takes every run through some whole epochs, so that Ctrl-C is heard between launches.
+A launch takes every run through a number of updates that ends where no estimator is in the middle of a batch, so that
+Ctrl-C is heard between launches.
 """
 
 from __future__ import annotations
@@ -15,86 +16,122 @@ from numba import config, cuda
 
 from gqlab.engine import cuda_kernels
 from gqlab.engine.cuda_kernels import Shape
-from gqlab.engine.loop import Plan, Records, Runs
-from gqlab.engine.tables import Chain
-from gqlab.rules import Samples
+from gqlab.engine.layout import Group
+from gqlab.engine.loop import Parts, Plan, Records, Runs, Task
+from gqlab.engine.records import record_count
+from gqlab.rules.dispatch import is_parameter
 
 #: Numbers d·A that pass through the updates of each run in a launch: a fraction of a second.
 LAUNCH_NUMBERS = 400_000
+#: Bytes of a page of the host's memory.
+PAGE = 4096
 #: The part of the GPU's free memory that a launch may fill.
 MEMORY_SHARE = 0.8
 
 
-def advance_all(
-    samples: Samples, chain: Chain, plan: Plan, runs: Runs, records: Records,
-    features_and_actions: tuple[int, int], progress: Callable[[int], None],
-) -> None:  # fmt: skip
-    """Take every run to its end; ``progress`` hears the number of updates done."""
-    d, A = features_and_actions
-    M = int(plan.batch_size.max())
-    n_states = int(np.diff(chain.first_state).max()) if M else 0
-    dtype = runs.theta.dtype
-    shape = Shape(
-        d, A, n_states, min(M, n_states), len(samples.pair), len(samples.phi) // d, len(chain.terminal), dtype.itemsize
-    )  # fmt: skip
-    index_type = np.min_scalar_type(len(samples.pair) - 1)
-    there = on_device(samples), on_device(chain)
-    for first, last in _groups(plan, records, shape, M * index_type.itemsize):
-        _advance_group(
-            shape, there, Plan(*(column[first:last] for column in plan)),
-            Runs(*(column[first:last] for column in runs)), records, index_type,
-            lambda: progress(int(runs.updates.sum())),
-        )  # fmt: skip
+def advance_all(group: Group, progress: Callable[[], None]) -> None:
+    """Take every run to its end; ``progress`` is called between launches."""
+    task = group.task
+    shape = kernel_shape(group)
+    shared = task._replace(tables=on_device(task.tables), schedule=task.schedule, plan=None, runs=None, records=None)
+    for first, last in _blocks(group, shape):
+        _advance_block(group, shape, shared, slice(first, last), progress)
 
 
-def _advance_group(
-    shape: Shape, tables: tuple[Any, Any], plan: Plan, runs: Runs, records: Records, index_type: Any,
-    progress: Callable[[], None],
-) -> None:  # fmt: skip
-    """Take a group of runs to their end."""
-    kernel = cuda_kernels.make_kernel(shape, runs.theta.dtype)
+def kernel_shape(group: Group) -> Shape:
+    """Which kernel the group needs."""
+    local = group.d * group.A <= cuda_kernels.MOST_LOCAL
+    n_samples = len(group.task.tables.samples.row)
+    dtype = group.settings.dtype
+    return Shape(
+        kinds=group.kinds,
+        places=cuda_kernels.place_arrays(group.arrays(), local, np.min_scalar_type(n_samples - 1)),
+        d=group.d if local else 0,
+        A=group.A if local else 0,
+        dtype=dtype,
+        tables=cuda_kernels.shared_tables(group.task.tables, group.d, dtype) if local else (),
+    )
+
+
+def _advance_block(group: Group, shape: Shape, shared: Task, rows: slice, progress: Callable[[], None]) -> None:
+    """Take a block of runs to their end."""
+    task = group.task
+    plan, runs = Plan(*(column[rows] for column in task.plan)), Runs(*(column[rows] for column in task.runs))
     n = len(plan.seed)
     begin = int(plan.first_record[0])
-    end = int(plan.first_record[-1] + -(-plan.n_updates[-1] // records.every) + 1)
-    kept = Records(records.theta[begin:end], records.omega[begin:end], records.every)
-    runs_there = on_device(runs)
-    records_there = (
-        on_device(kept) if runs.updates.any() else kept._replace(theta=_room(kept.theta), omega=_room(kept.omega))
+    end = int(plan.first_record[-1]) + record_count(int(plan.n_updates[-1]), task.records.every)
+    columns = [column[begin:end] for column in task.records[:3]]
+    records = Records(*columns, task.records.every)
+    fresh = not runs.updates.any()
+    on_gpu = shared._replace(
+        schedule=on_device(type(task.schedule)(*(column[rows] for column in task.schedule))),
+        plan=on_device(plan._replace(first_record=plan.first_record - begin)),
+        runs=on_device(runs),
+        records=_room(records) if fresh else on_device(records),
     )
-    plan_there = on_device(plan._replace(first_record=plan.first_record - begin))
-    numbers, indices = shape.scratch
+    kernel = cuda_kernels.make_kernel(shape)
     # Threads stand side by side in the last axis: what they write at the same time is written together.
-    scratch = (
-        cuda.device_array((max(int(plan.batch_size.max()), 1), n), index_type),
-        cuda.device_array((max(numbers, 1), n), runs.theta.dtype),
-        cuda.device_array((max(indices, 1), n), np.uint32),
+    scratch = tuple(cuda.device_array((size, n), dtype) for dtype, size in shape.columns.items()) or (
+        cuda.device_array((1, 1), np.uint8),
     )
-    stop = cuda.to_device(np.zeros(1, dtype=np.int64))
-    epoch = np.maximum(plan.batch_size, 1)
-    stride = np.maximum(1, LAUNCH_NUMBERS // (shape.d * shape.A) // epoch) * epoch
-    done = runs.updates.copy()
+    layout, stop = _parameters(group, rows), cuda.to_device(np.zeros(1, dtype=np.int64))
+    done, stride = runs.updates.copy(), _stride(group)[rows]
     while (done < plan.n_updates).any():
         done = np.minimum(done + stride, plan.n_updates)
-        todo = plan_there._replace(until=cuda.to_device(done))
+        todo = on_gpu._replace(plan=on_gpu.plan._replace(until=cuda.to_device(done)))
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", ".*low occupancy")  # few runs leave most of the GPU idle: so be it
             kernel[math.ceil(n / cuda_kernels.BLOCK), cuda_kernels.BLOCK](
-                *tables, todo, runs_there, records_there, n, stop, *scratch
-            )  # fmt: skip
+                todo, layout, scratch, n, stop, group.d, group.A
+            )
+        if fresh:
+            _touch(records)
+            fresh = False
         cuda.synchronize()
-        runs_there.updates.copy_to_host(runs.updates)
+        on_gpu.runs.updates.copy_to_host(runs.updates)
         progress()
-    for host, device in zip([*runs, *kept[:2]], [*runs_there, *records_there[:2]], strict=True):
-        device.copy_to_host(host)
+    for host, device in zip([*runs, *records[:3]], [*on_gpu.runs, *on_gpu.records[:3]], strict=True):
+        if host.size:
+            device.copy_to_host(host)
 
 
-def _groups(plan: Plan, records: Records, shape: Shape, batch_bytes: int) -> list[tuple[int, int]]:
-    """Cut the runs into groups whose arrays fit the free memory."""
-    n_runs = len(plan.seed)
-    n_records = int(np.diff(np.append(plan.first_record, len(records.theta))).max())
-    numbers, indices = shape.scratch
-    state_bytes = 128 + 3 * shape.d * shape.itemsize
-    run_bytes = batch_bytes + (numbers + 2 * n_records * shape.d) * shape.itemsize + 4 * indices + state_bytes
+def _touch(records: Records) -> None:
+    """Write one number into every page of the records, while the GPU works: nothing is in them yet.
+
+    Fresh memory is given out page by page when it is first written: at the end it would cost more than the copy.
+    """
+    for column in records[:3]:
+        column.reshape(-1)[:: PAGE // column.itemsize] = 0
+
+
+def _stride(group: Group) -> Any:
+    """The updates of each run in a launch: whole batches."""
+    batch = np.maximum(group.per_run([cell.algorithm.batch_size for cell in group.cells]), 1)
+    return np.maximum(1, LAUNCH_NUMBERS // (group.d * group.A * group.task.plan.cost) // batch) * batch
+
+
+def _parameters(group: Group, rows: slice) -> Parts:
+    """The parts with their parameters alone: their arrays are made in the kernel."""
+    parts = []
+    for layout in group.layout:
+        kind = type(layout)
+        values = (
+            cuda.to_device(np.ascontiguousarray(value[rows])) if is_parameter(kind, field) else 0
+            for field, value in zip(kind._fields, layout, strict=True)
+        )
+        parts.append(kind(*values))
+    return Parts(*parts)
+
+
+def _blocks(group: Group, shape: Shape) -> list[tuple[int, int]]:
+    """Cut the runs into blocks whose arrays fit the free memory."""
+    task = group.task
+    n_runs = len(task.plan.seed)
+    n_records = int(record_count(task.plan.n_updates, task.records.every).max())
+    row_bytes = sum(column.itemsize * math.prod(column.shape[1:]) for column in task.records[:3] if column.size)
+    state_bytes = sum(column.itemsize * math.prod(column.shape[1:]) for column in [*task.runs, *task.plan])
+    scratch_bytes = sum(np.dtype(dtype).itemsize * size for dtype, size in shape.columns.items())
+    run_bytes = scratch_bytes + n_records * row_bytes + 2 * state_bytes + 128
     size = min(n_runs, max(1, int(MEMORY_SHARE * free_memory()) // run_bytes))
     return [(k, min(k + size, n_runs)) for k in range(0, n_runs, size)]
 
@@ -104,13 +141,22 @@ def free_memory() -> int:
     return 2**30 if config.ENABLE_CUDASIM else int(cuda.current_context().get_memory_info().free)
 
 
-def _room(like: Any) -> Any:
-    """Room on the device for as much, nothing in it yet."""
-    return cuda.device_array(like.shape, like.dtype)
+def _room(records: Records) -> Records:
+    """Room on the device for the records, nothing in it yet."""
+    columns = [cuda.device_array(_not_empty(column.shape), column.dtype) for column in records[:3]]
+    return Records(*columns, records.every)
 
 
-def on_device(values: Any) -> Any:
+def _not_empty(shape: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(max(1, n) for n in shape)
+
+
+def on_device(value: Any) -> Any:
     """A named tuple with its arrays on the device."""
-    return type(values)(
-        *(cuda.to_device(np.ascontiguousarray(v)) if isinstance(v, np.ndarray) else v for v in values)
-    )  # fmt: skip
+    if isinstance(value, np.ndarray):
+        whole = value if value.size else np.zeros(_not_empty(value.shape), value.dtype)
+        return cuda.to_device(np.ascontiguousarray(whole))
+    if isinstance(value, tuple):
+        inner = [on_device(part) for part in value]
+        return type(value)(*inner) if hasattr(value, "_fields") else tuple(inner)
+    return value

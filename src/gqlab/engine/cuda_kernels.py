@@ -2,210 +2,220 @@
 
 What an update touches at places of its own in every thread is kept as near as it fits:
 
-* θ, ω and the other arrays of d or A numbers: the thread's registers or own memory, sized at compile time; for large
-  problems columns of global memory.
-* the slots of the reference point: shared memory; where they do not fit, columns of global memory.
+* near arrays (θ, ω and the like): the thread's registers or own memory, sized at compile time; for large problems
+  columns of global memory.
+* far arrays: shared memory, the smallest first, as long as they fit; then columns of global memory.
 * the tables of the problem: shared memory where they fit, else global memory through the caches.
+
+A kernel is written for the kinds of its parts and the places of their arrays: compiled code cannot loop over the
+fields of a named tuple, and what is on a thread's stack must be made in the kernel itself.
 """
 
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
 from numba import config, cuda
 
-from gqlab.engine.loop import advance
-from gqlab.engine.tables import Chain
-from gqlab.estimators import EMPTY, Reference, Work
-from gqlab.rules import Samples
+from gqlab.engine.loop import Parts, Task, advance
+from gqlab.rules.dispatch import is_parameter
+from gqlab.rules.gradient import Dense, Samples
+from gqlab.rules.memory import SAMPLE, Array
+from gqlab.samples.streams import Chain
+from gqlab.samples.tables import Tables
 
 #: Threads of a block.
 BLOCK = 128
-#: Registers of a thread, at most, for numbers of 4 and of 8 bytes: more threads at a time against more at hand.
-MAX_REGISTERS = {4: 128, 8: 168}
-#: Problems with at most this many numbers d·A are compiled for their sizes.
+#: Registers of a thread, at most, for numbers of 4 and of 8 bytes: more threads at a time against more at hand. Threads
+#: with at most so many near numbers need fewer.
+MAX_REGISTERS, FEW_REGISTERS, FEW_NEAR = {4: 128, 8: 168}, {4: 96, 8: 128}, 40
+#: Problems with at most this many numbers d·A have near arrays of the threads' own.
 MOST_LOCAL = 256
-#: Bytes of a block's shared memory for the slots, and for the tables: together under the 48 KiB that all GPUs have.
-MOST_SHARED_SLOTS = 35 << 10
+#: Bytes of a block's shared memory for far arrays, and for the tables: together under the 48 KiB that all GPUs have.
+MOST_SHARED_ARRAYS = 35 << 10
 MOST_SHARED_TABLES = 12 << 10
+
+LOCAL, SHARED, COLUMN = "local", "shared", "column"
+
+#: The columns of the tables that every update reads: (part, field, how many entries, their dtype; None: the run's).
+TABLE_COLUMNS = (
+    ("features", "phi", "numbers", None),
+    ("samples", "reward", "samples", None),
+    ("samples", "discount", "samples", None),
+    ("samples", "row", "samples", np.uint32),
+    ("samples", "next_row", "samples", np.uint32),
+    ("stream", "alias", "samples", np.uint32),
+    ("stream", "threshold", "samples", np.uint64),
+    ("stream", "next_state", "samples", np.uint32),
+    ("stream", "first", "firsts", np.uint32),
+    ("stream", "terminal", "states", np.bool_),
+)
+
+
+class Place(NamedTuple):
+    """Where an array of a thread is."""
+
+    part: str  # "point", "estimator" or "watch"
+    field: str
+    where: str  # LOCAL, SHARED or COLUMN
+    size: int
+    dtype: str
+    fill: float
+    first: int  # the first of its columns among those of its dtype
 
 
 class Shape(NamedTuple):
-    """The sizes that decide which memory is used."""
+    """All that decides the text of a kernel."""
 
-    d: int
+    kinds: tuple[type, type, type]  # of the point, the estimator and the watch
+    places: tuple[Place, ...]
+    d: int  # 0: known at run time
     A: int
-    n_states: int  # of the largest problem; 0 without batches
-    n_slots: int
-    transitions: int  # of all problems together, as the next two
-    pairs: int
-    states: int
-    itemsize: int
+    dtype: str
+    tables: tuple[tuple[str, int], ...]  # the entries of the tables in shared memory, by name; nothing: they are not
 
     @property
-    def local(self) -> bool:
-        """The arrays of a run are sized at compile time."""
-        return self.d * self.A <= MOST_LOCAL
-
-    @property
-    def shared_slots(self) -> bool:
-        per_thread = 4 * (self.n_states + self.n_slots + 2) + self.itemsize * (self.n_slots * (self.d + 1) + 2)
-        return self.local and BLOCK * per_thread <= MOST_SHARED_SLOTS
-
-    @property
-    def shared_tables(self) -> bool:
-        size = self.transitions * (20 + 2 * self.itemsize) + self.pairs * self.d * self.itemsize + 5 * self.states + 4
-        return self.local and size <= MOST_SHARED_TABLES
-
-    @property
-    def scratch(self) -> tuple[int, int]:
-        """Numbers, and indices, that a run needs in global memory."""
-        slots = (0, 0) if self.shared_slots else (self.n_slots * (self.d + 1), self.n_states + self.n_slots)
-        return slots[0] + (0 if self.local else 9 * self.d + 2 * self.A), slots[1]
+    def columns(self) -> dict[str, int]:
+        """How many columns of each dtype a run needs in global memory."""
+        out: dict[str, int] = {}
+        for place in self.places:
+            if place.where == COLUMN:
+                out[place.dtype] = out.get(place.dtype, 0) + place.size
+        return out
 
 
-def options(shape: Shape) -> dict[str, Any]:
-    """What the compiler is told; the simulator takes nothing."""
-    return {} if config.ENABLE_CUDASIM else {"max_registers": MAX_REGISTERS[shape.itemsize]}
+def place_arrays(
+    arrays: Iterable[tuple[str, str, Array, np.dtype[Any]]], local: bool, sample_type: np.dtype[Any]
+) -> tuple[Place, ...]:
+    """Where the arrays (part, field, declaration, dtype) of a thread go."""
+    found = [
+        (part, field, array, sample_type if array.kind == SAMPLE else dtype) for part, field, array, dtype in arrays
+    ]
+    shared, used = set(), 0
+    if local:
+        for part, field, array, dtype in sorted(found, key=lambda f: f[2].size * f[3].itemsize):
+            size = BLOCK * (array.size | 1) * dtype.itemsize
+            if not array.near and used + size <= MOST_SHARED_ARRAYS:
+                used += size
+                shared.add((part, field))
+    columns: dict[str, int] = {}
+    places = []
+    for part, field, array, dtype in found:
+        where = LOCAL if array.near and local else SHARED if (part, field) in shared else COLUMN
+        first = columns.get(dtype.name, 0)
+        places.append(Place(part, field, where, array.size, dtype.name, array.fill, first))
+        if where == COLUMN:
+            columns[dtype.name] = first + array.size
+    return tuple(places)
 
 
-@functools.cache
-def make_kernel(shape: Shape, dtype: Any) -> Any:
-    """The kernel for problems of this shape: runs ``first`` … ``last − 1``, a thread each."""
-    tables = _shared_tables(shape, dtype) if shape.shared_tables else _global_tables
-    slots = _shared_slots(shape, dtype) if shape.shared_slots else _global_slots(shape)
-    make = _local_kernel if shape.local else _global_kernel
-    return make(shape, dtype, tables, slots)
-
-
-def _local_kernel(shape: Shape, dtype: Any, tables: Any, slots: Any) -> Any:
-    d, A, n_states = shape.d, shape.A, shape.n_states
-
-    @cuda.jit(**options(shape))
-    def kernel(samples, chain, plan, runs, records, n_runs, stop, batches, numbers, indices):
-        samples, chain = tables(samples, chain)
-        run = cuda.grid(1)
-        if run >= n_runs:
-            return
-        slot, visited, V, phi_hat = slots(numbers, indices, run)
-        for s in range(n_states):
-            slot[s] = EMPTY
-        theta, omega = cuda.local.array(d, dtype), cuda.local.array(d, dtype)
-        work = Work(
-            cuda.local.array(A, dtype), cuda.local.array(A, dtype),
-            cuda.local.array(d, dtype), cuda.local.array(d, dtype), cuda.local.array(d, dtype),
-        )  # fmt: skip
-        reference = Reference(
-            cuda.local.array(d, dtype), cuda.local.array(d, dtype),
-            cuda.local.array(d, dtype), cuda.local.array(d, dtype), slot, visited, V, phi_hat,
-        )  # fmt: skip
-        batch = batches[:, run]
-        advance(samples, chain, plan, runs, records, run, stop, theta, omega, work, reference, batch, d, A)
-
-    return kernel
-
-
-def _global_kernel(shape: Shape, dtype: Any, tables: Any, slots: Any) -> Any:
-    n_states, n_slots = shape.n_states, shape.n_slots
-
-    @cuda.jit(**options(shape))
-    def kernel(samples, chain, plan, runs, records, n_runs, stop, batches, numbers, indices):
-        run = cuda.grid(1)
-        if run >= n_runs:
-            return
-        slot, visited, V, phi_hat = slots(numbers, indices, run)
-        for s in range(n_states):
-            slot[s] = EMPTY
-        d = runs.theta.shape[1]
-        own = numbers[n_slots * (d + 1) :, run]
-        A = (len(own) - 9 * d) // 2
-        work = Work(
-            own[9 * d : 9 * d + A], own[9 * d + A :], own[2 * d : 3 * d], own[3 * d : 4 * d], own[4 * d : 5 * d]
-        )  # fmt: skip
-        reference = Reference(
-            own[5 * d : 6 * d], own[6 * d : 7 * d], own[7 * d : 8 * d], own[8 * d : 9 * d], slot, visited, V, phi_hat
-        )  # fmt: skip
-        theta, omega, batch = own[:d], own[d : 2 * d], batches[:, run]
-        advance(samples, chain, plan, runs, records, run, stop, theta, omega, work, reference, batch, d, A)
-
-    return kernel
-
-
-def _shared_slots(shape: Shape, dtype: Any) -> Any:
-    # Rows of odd length: the same entry of neighbouring threads is in different banks.
-    states, slots, slot_numbers = shape.n_states | 1, shape.n_slots | 1, (shape.n_slots * shape.d) | 1
-
-    @cuda.jit(device=True)
-    def rows(numbers, indices, run):
-        slot = cuda.shared.array((BLOCK, states), np.uint32)
-        visited = cuda.shared.array((BLOCK, slots), np.uint32)
-        V = cuda.shared.array((BLOCK, slots), dtype)
-        phi_hat = cuda.shared.array((BLOCK, slot_numbers), dtype)
-        thread = cuda.threadIdx.x
-        return slot[thread], visited[thread], V[thread], phi_hat[thread]
-
-    return rows
-
-
-def _global_slots(shape: Shape) -> Any:
-    states, slots, slot_numbers = shape.n_states, shape.n_slots, shape.n_slots * shape.d
-
-    @cuda.jit(device=True)
-    def columns(numbers, indices, run):
-        return (
-            indices[:states, run],
-            indices[states : states + slots, run],
-            numbers[:slots, run],
-            numbers[slots : slots + slot_numbers, run],
-        )
-
-    return columns
+def shared_tables(tables: Tables, d: int, dtype: str) -> tuple[tuple[str, int], ...]:
+    """The entries of the tables that every update reads, where they fit into shared memory; else nothing."""
+    samples, stream = tables.samples, tables.stream
+    entries = {
+        "numbers": len(samples.features.phi),
+        "samples": len(samples.row),
+        "firsts": len(stream.first),
+        "states": len(stream.terminal),
+    }
+    size = sum(entries[count] * np.dtype(kind or dtype).itemsize for _, _, count, kind in TABLE_COLUMNS)
+    return tuple(entries.items()) if size <= MOST_SHARED_TABLES else ()
 
 
 @cuda.jit(device=True)
-def _global_tables(samples, chain):
-    return samples, chain
-
-
-@cuda.jit(device=True)
-def _copy_together(source, target):
+def copy_together(source, target):
     """The threads of a block copy an array."""
     for k in range(cuda.threadIdx.x, len(source), cuda.blockDim.x):
         target[k] = source[k]
 
 
-def _shared_tables(shape: Shape, dtype: Any) -> Any:
-    """A function that moves the columns that every update reads into the block's shared memory."""
-    n, n_phi, states, n_first = shape.transitions, shape.pairs * shape.d, shape.states, shape.states + 1
+@cuda.jit(device=True)
+def fill_up(array, fill):
+    for k in range(len(array)):
+        array[k] = fill
 
-    @cuda.jit(device=True)
-    def move(samples, chain):
-        phi = cuda.shared.array(n_phi, dtype)
-        reward = cuda.shared.array(n, dtype)
-        gamma = cuda.shared.array(n, dtype)
-        pair = cuda.shared.array(n, np.uint32)
-        s_next = cuda.shared.array(n, np.uint32)
-        alias = cuda.shared.array(n, np.uint32)
-        threshold = cuda.shared.array(n, np.uint64)
-        first = cuda.shared.array(n_first, np.uint32)
-        terminal = cuda.shared.array(states, np.bool_)
-        _copy_together(samples.phi, phi)
-        _copy_together(samples.reward, reward)
-        _copy_together(samples.gamma, gamma)
-        _copy_together(samples.pair, pair)
-        _copy_together(samples.s_next, s_next)
-        _copy_together(chain.alias, alias)
-        _copy_together(chain.threshold, threshold)
-        _copy_together(chain.first, first)
-        _copy_together(chain.terminal, terminal)
-        cuda.syncthreads()
-        return Samples(
-            phi, pair, s_next, reward, gamma, samples.operator, samples.parameter, samples.target, samples.first_state
-        ), Chain(
-            first, threshold, alias, terminal, chain.start, chain.start_threshold, chain.start_alias,
-            chain.first_state, chain.first_start, chain.operator, chain.parameter,
-        )  # fmt: skip
 
-    return move
+@functools.cache
+def make_kernel(shape: Shape) -> Any:
+    """The kernel for parts of this shape."""
+    scope: dict[str, Any] = {
+        "np": np, "cuda": cuda, "advance": advance, "fill_up": fill_up, "copy_together": copy_together, "BLOCK": BLOCK,
+        "Dense": Dense, "Samples": Samples, "Chain": Chain, "Tables": Tables, "Task": Task, "Parts": Parts,
+        "Point": shape.kinds[0], "Estimator": shape.kinds[1], "Watch": shape.kinds[2],
+    }  # fmt: skip
+    scope.update({name: np.dtype(name).type for name in _dtypes(shape)})
+    exec(kernel_text(shape), scope)  # noqa: S102 - the text comes from the fields of classes alone
+    # The simulator takes no options.
+    near = sum(place.size for place in shape.places if place.where == LOCAL)
+    limit = (FEW_REGISTERS if near <= FEW_NEAR else MAX_REGISTERS)[np.dtype(shape.dtype).itemsize]
+    options = {} if config.ENABLE_CUDASIM else {"max_registers": limit}
+    return cuda.jit(**options)(scope["kernel"])
+
+
+def _dtypes(shape: Shape) -> set[str]:
+    used = {place.dtype for place in shape.places}
+    return used | {np.dtype(kind or shape.dtype).name for *_, kind in TABLE_COLUMNS}
+
+
+def kernel_text(shape: Shape) -> str:
+    """The source of a kernel."""
+    lines = ["def kernel(task, layout, scratch, n_runs, stop, d, A):"]
+    lines += _table_lines(shape)
+    lines += ["run = cuda.grid(1)", "if run >= n_runs:", "    return", "thread = cuda.threadIdx.x"]
+    for k, place in enumerate(shape.places):
+        if place.where == LOCAL:
+            lines.append(f"a{k} = cuda.local.array({max(1, place.size)}, {place.dtype})")
+        elif place.where == SHARED:  # rows of odd length: the same entry of neighbouring threads is in different banks
+            lines.append(f"a{k} = cuda.shared.array((BLOCK, {place.size | 1}), {place.dtype})[thread]")
+        else:
+            column = list(shape.columns).index(place.dtype)
+            lines.append(f"a{k} = scratch[{column}][{place.first} : {place.first + place.size}, run]")
+        lines.append(f"fill_up(a{k}, {place.dtype}({place.fill}))")
+    parts = [
+        f"{name}={name.title()}({_fields(name, kind, shape)})"
+        for name, kind in zip(("point", "estimator", "watch"), shape.kinds, strict=True)
+    ]
+    lines.append(f"parts = Parts({', '.join(parts)})")
+    d, A = (shape.d, shape.A) if shape.d else ("d", "A")
+    lines.append(f"advance(task, run, parts, stop, {d}, {A})")
+    return "\n    ".join(lines)
+
+
+def _fields(name: str, kind: Any, shape: Shape) -> str:
+    array = {place.field: f"a{k}" for k, place in enumerate(shape.places) if place.part == name}
+    return ", ".join(
+        f"{field}=layout.{name}.{field}" if is_parameter(kind, field) else f"{field}={array[field]}"
+        for field in kind._fields
+    )
+
+
+def _table_lines(shape: Shape) -> list[str]:
+    """Move the tables into shared memory, and make a task that reads them there."""
+    if not shape.tables:
+        return []
+    entries, lines = dict(shape.tables), []
+    source = {
+        "features": "task.tables.samples.features",
+        "samples": "task.tables.samples",
+        "stream": "task.tables.stream",
+    }
+    moved: dict[str, list[str]] = {"features": [], "samples": [], "stream": []}
+    for part, field, count, kind in TABLE_COLUMNS:
+        name = f"{part}_{field}"
+        lines.append(f"{name} = cuda.shared.array({entries[count]}, {np.dtype(kind or shape.dtype).name})")
+        lines.append(f"copy_together({source[part]}.{field}, {name})")
+        moved[part].append(field)
+    lines.append("cuda.syncthreads()")
+
+    def rebuilt(kind: Any, part: str, given: dict[str, str]) -> str:
+        values = {f: f"{part}_{f}" if f in moved[part] else f"{source[part]}.{f}" for f in kind._fields}
+        return f"{kind.__name__}({', '.join(f'{f}={v}' for f, v in (values | given).items())})"
+
+    samples = rebuilt(Samples, "samples", {"features": rebuilt(Dense, "features", {})})
+    tables = f"Tables(samples={samples}, stream={rebuilt(Chain, 'stream', {})}, exact=task.tables.exact)"
+    others = ", ".join(f"{field}=task.{field}" for field in Task._fields if field != "tables")
+    lines.append(f"task = Task(tables={tables}, {others})")
+    return lines

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -82,8 +82,19 @@ class Group:
                 records=self._records(int(first_record[-1])),
             )
         #: The parts with a room for each array, as the CPU furnishes them.
-        self.layout = Parts(*(self._layout(kind) for kind in (DensePoint, self.estimator, self.watch)))
+        self.layout = Parts(*(self._layout(kind) for kind in self.kinds))
         self._check_precision()
+
+    @property
+    def kinds(self) -> tuple[type, type, type]:
+        """Of the point, the estimator and the watch."""
+        return DensePoint, self.estimator, self.watch
+
+    def arrays(self) -> Iterator[tuple[str, str, Array, np.dtype[Any]]]:
+        """Every array of the parts: the part, its field, the declaration and the dtype."""
+        for part, kind in zip(Parts._fields, self.kinds, strict=True):
+            for name, array in declared(kind, self.sizes).items():
+                yield part, name, array, dtype_of(array, self.settings.dtype)
 
     def _sizes(self, n_samples: int) -> Sizes:
         most = {name: max(getattr(cell.algorithm, name) for cell in self.cells) for name in parameters(self.estimator)}

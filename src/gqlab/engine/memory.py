@@ -175,7 +175,7 @@ def store(part, kept, runs, run):
 
 
 def _arrays(part):
-    return [value for value in part if isinstance(value, np.ndarray)]
+    return [value for value in part if getattr(value, "ndim", 0) > 0]
 
 
 def kept_columns(runs, array):

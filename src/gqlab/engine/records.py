@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -11,6 +13,11 @@ from gqlab.rules.dispatch import rule
 def recorded_updates(n_updates: int, every: int) -> NDArray[np.int64]:
     """The updates of a run that are recorded."""
     return np.append(np.arange(0, n_updates, every), n_updates)
+
+
+def record_count(n_updates: Any, every: int) -> Any:
+    """How many they are."""
+    return -(-n_updates // every) + 1
 
 
 @rule

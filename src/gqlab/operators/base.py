@@ -86,7 +86,7 @@ class Operator(ABC):
         """∇²V̄(q) v, the shape of ``q`` and ``v``; where an operator has no form of its own, by differences of w."""
         h = DIFFERENCE / max(float(np.abs(v).max()), np.finfo(float).tiny)
         wide, narrow = ((self.weights(q + k * v) - self.weights(q - k * v)) / (2 * k) for k in (h, h / 4))
-        # Where w jumps (a tie of two actions under a maximum) the quotient grows like 1/h; w is constant on either side.
+        # Where w jumps (a tie of two actions under a maximum) the quotient grows like 1/h; beside it w is constant.
         return np.where(np.abs(narrow) > 2 * np.abs(wide), 0.0, wide)
 
     def smoothness(self, n_actions: int, radius: float, diameter: float = 2.0) -> Smoothness | None:

@@ -38,7 +38,7 @@ def neighbours(rng: np.random.Generator, points: FloatArray, radius: float) -> F
 def _policy_gradient(problem: Problem, pi: FloatArray) -> FloatArray:
     """∇π_a(s), (n, S, A, d), of a softmax policy."""
     mean = np.einsum("nsa,sai->nsi", pi, problem.features)
-    assert isinstance(problem.target, Softmax)  # noqa: S101
+    assert isinstance(problem.target, Softmax)
     return problem.target.sigma * pi[..., None] * (problem.features - mean[:, :, None])
 
 
