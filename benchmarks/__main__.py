@@ -10,7 +10,7 @@ from pathlib import Path
 import numba
 import numpy as np
 
-from benchmarks import anchors, cpu, gpu, peers
+from benchmarks import anchors, cpu, gpu, own_parts, peers
 from benchmarks.table import Table
 
 
@@ -24,6 +24,7 @@ def main() -> None:
         "--peer", action="append", default=[], metavar="NAME=PATH", help=f"a checkout: {', '.join(peers.PEERS)}"
     )
     parser.add_argument("--quick", action="store_true", help="shorter runs, noisier figures")
+    parser.add_argument("--only", choices=("steps", "gpu"), help="the steps and what is compared with them, or the GPU")
     options = parser.parse_args()
     try:
         chosen = peers.parse(options.peer)
@@ -34,18 +35,22 @@ def main() -> None:
     scale = 0.2 if options.quick else 1.0
     print(f"Python {platform.python_version()}, NumPy {np.__version__}, Numba {numba.__version__}, {processor()}\n")
     table = Table()
-    cpu.steps(table, scale)
-    if options.anchors:
-        anchors.time_c(table, options.anchors)
-    cpu.pure_python(table)
-    for name, path in chosen.items():
-        peers.PEERS[name](table, path)
-    cpu.library(table, scale)
-    cpu.growth(table, scale)
-    cpu.memory(table)
-    gpu.rates(table, scale)
-    if options.anchors:
-        anchors.time_gpu(table, options.anchors)
+    if options.only != "gpu":
+        cpu.steps(table, scale)
+        if options.anchors:
+            anchors.time_c(table, options.anchors)
+        own_parts.compare(table, scale)
+        for name, path in chosen.items():
+            peers.PEERS[name](table, path)
+    if options.only is None:
+        cpu.pure_python(table)
+        cpu.library(table, scale)
+        cpu.growth(table, scale)
+        cpu.memory(table)
+    if options.only != "steps":
+        gpu.rates(table, scale)
+        if options.anchors:
+            anchors.time_gpu(table, options.anchors)
 
 
 def processor() -> str:

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from benchmarks import before
 from benchmarks.cpu import GQ_STEP, VR_STEP, per_step
 from benchmarks.problems import PLAIN, tabular_lake
 from benchmarks.table import Table
@@ -127,4 +128,4 @@ def rlpy(table: Table, path: Path) -> None:
         table.note(f"{'':<6}{table.ratio('RLPy: Greedy-GQ update', 'gqlab: Greedy-GQ step, one-hot features')}")
 
 
-PEERS: dict[str, Callable[[Table, Path], None]] = {"authors": authors, "rlpy": rlpy}
+PEERS: dict[str, Callable[[Table, Path], None]] = {"authors": authors, "rlpy": rlpy, "before": before.compare}

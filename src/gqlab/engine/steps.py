@@ -20,7 +20,7 @@ from gqlab.rules.dispatch import at
 from gqlab.rules.gradient import Samples, evaluate, scatter
 from gqlab.rules.memory import Sizes
 from gqlab.rules.point import DensePoint
-from gqlab.samples.random import INDEX, below, stream_key, word
+from gqlab.samples.random import BATCH_INDEX, below, stream_key, word
 from gqlab.samples.streams import Identity, InOrder, World, draw, start
 from gqlab.samples.tables import problem_tables, sample_table
 from gqlab.schedules import join_schedules, rates_at
@@ -156,7 +156,7 @@ def _trajectory(stream, run, out):
 
 @entry
 def _indices(seed, run, M, out):
-    index_key = stream_key(seed, run, INDEX)
+    index_key = stream_key(seed, run, BATCH_INDEX)
     for u in range(len(out)):
         out[u] = below(word(index_key, u), M)
 

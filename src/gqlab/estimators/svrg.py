@@ -16,15 +16,14 @@ from gqlab.rules.dispatch import rule
 from gqlab.rules.gradient import add, evaluate, next_value, td_terms
 from gqlab.rules.memory import COUNT, INDEX, SAMPLE, Array, Sizes, far, near
 from gqlab.rules.point import descend_from
-from gqlab.samples.random import INDEX as INDEX_WORDS
-from gqlab.samples.random import below, word
+from gqlab.samples.random import BATCH_INDEX, below, word
 from gqlab.samples.streams import draw, key
 
 #: ``slot`` of a next state that the batch has not visited.
 EMPTY = 0xFFFFFFFF
 
 #: Samples of a batch between two looks at the stop flag, a power of 2.
-LOOK = 1024
+STOP_LOOK = 1024
 
 
 class SVRG(NamedTuple):
@@ -74,16 +73,16 @@ class SVRG(NamedTuple):
             x, cursor = draw(world.stream, world.run, cursor, t)
             self.batch[t - u] = x
             add_reference(self, world.samples, x, d, A)
-            if t & (LOOK - 1) == 0 and world.stop[0] != 0:
+            if t & (STOP_LOOK - 1) == 0 and world.stop[0] != 0:
                 break
         mean_reference(self, world.samples, self.batch_size, d, A)
-        self.x[0] = self.batch[below(word(key(world.run, INDEX_WORDS), u), self.batch_size)]
+        self.x[0] = self.batch[below(word(key(world.run, BATCH_INDEX), u), self.batch_size)]
         return cursor
 
     def step(self, world, point, cursor, u, rates, d, A):
         x = self.x[0]
         # The next update's sample is on its way from memory during this one.
-        self.x[0] = self.batch[below(word(key(world.run, INDEX_WORDS), u + 1), self.batch_size)]
+        self.x[0] = self.batch[below(word(key(world.run, BATCH_INDEX), u + 1), self.batch_size)]
         return move(self, world.samples, x, point, rates, d, A), cursor
 
     def move(self, samples, x, point, rates, d, A):

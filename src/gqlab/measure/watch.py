@@ -19,7 +19,7 @@ from gqlab.estimators.base import answer
 from gqlab.measure.compiled import cumulate_policy, exact_terms, walk
 from gqlab.rules.dispatch import by_type, rule
 from gqlab.rules.memory import COUNT, DOUBLE, Array, Sizes, far, near
-from gqlab.samples.random import LOOK, OFFSET, below, word
+from gqlab.samples.random import WATCH_OFFSET, WATCH_WALK, below, word
 from gqlab.samples.streams import key
 
 #: What can be watched, in the order of the records' columns.
@@ -162,7 +162,7 @@ class Watching(NamedTuple):
                 see(self.mspbe, self.looks, 1, J)
         if reward:
             cumulate_policy(exact, self, d, A)
-            r = walk(exact.walks, self.policy, word(key(run, LOOK), u), self.n_steps, A)
+            r = walk(exact.walks, self.policy, word(key(run, WATCH_WALK), u), self.n_steps, A)
             see(self.reward, self.looks, 2, r)
 
     def tell(self, watched, row):
@@ -176,7 +176,7 @@ def due(run, every, u, stream):
     """Whether a quantity is looked at after update u: never (0), always (1), or from an offset of the run's own on."""
     if every <= 1:
         return every == 1
-    return u % every == below(word(key(run, OFFSET), stream), every)
+    return u % every == below(word(key(run, WATCH_OFFSET), stream), every)
 
 
 @rule

@@ -35,15 +35,11 @@ FORMAT = 1
 def source_digest() -> str:
     """A digest of all code that a result depends on: results of other code are not taken for those of this one."""
     package = Path(__file__).resolve().parent.parent
-    files = [
-        *package.glob("*.py"),
-        *package.glob("engine/*.py"),
-        package / "paper/problems.py",
-        package / "paper/jobs.py",
-    ]
+    here = Path(__file__).resolve().parent
     digest = hashlib.sha256()
-    for path in sorted(files):
-        if path.name not in ("cli.py", "__init__.py"):
+    for path in sorted(package.rglob("*.py")):
+        elsewhere = path.parent.name == "theory" or path.name in ("cli.py", "__init__.py")
+        if not elsewhere and (path.parent != here or path.name in ("problems.py", "jobs.py")):
             digest.update(path.read_bytes())
     return digest.hexdigest()
 

@@ -17,8 +17,8 @@ from gqlab.rules.dispatch import rule
 #: What the words of a run are for: its transitions, its restarts, Algorithm 1's indices, the output iterate; the
 #: transitions and the first states of policy gradient's own trajectories; walks and Monte Carlo draws that measure
 #: it; where its watches begin, and the walks that they take.
-TRAJECTORY, RESTART, INDEX, OUTPUT = range(4)
-EPISODE, EPISODE_START, WALK, MONTE_CARLO, OFFSET, LOOK = range(16, 22)
+TRAJECTORY, RESTART, BATCH_INDEX, OUTPUT = range(4)
+EPISODE, EPISODE_START, WALK, MONTE_CARLO, WATCH_OFFSET, WATCH_WALK = range(16, 22)
 
 _WEYL = np.uint64(0x9E3779B97F4A7C15)
 _MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
