@@ -143,6 +143,7 @@ class Group:
 
     def _plan(self, first_record: NDArray[Any]) -> Plan:
         n_updates = self.per_run([u[-1] for u in self.updates])
+        watching = sum(watch.cost(self.sizes.states) for watch in self.settings.watch)
         return Plan(
             problem=self.per_run([self.place[cell.problem] for cell in self.cells]),
             seed=self.per_run([cell.seed for cell in self.cells], np.uint64),
@@ -150,7 +151,7 @@ class Group:
             n_updates=n_updates,
             until=n_updates.copy(),
             first_record=first_record[:-1],
-            cost=self.per_run([cell.algorithm.samples_per_update for cell in self.cells]),
+            cost=self.per_run([cell.algorithm.samples_per_update + watching for cell in self.cells]),
         )
 
     def _runs(self) -> Runs:

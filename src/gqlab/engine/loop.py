@@ -32,7 +32,7 @@ class Plan(NamedTuple):
     n_updates: Any  # (n_runs,)  where it ends, counted from its very beginning
     until: Any  # (n_runs,)  where this call ends: there, or earlier
     first_record: Any  # (n_runs,)  the row of its record of update 0
-    cost: Any  # (n_runs,)  samples that an update takes
+    cost: Any  # (n_runs,)  the work of an update, as so many samples
 
 
 class Runs(NamedTuple):

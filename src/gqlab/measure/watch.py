@@ -62,6 +62,10 @@ class Watch:
         object.__setattr__(self, "every", checks.integer("every", self.every, least=1, below=2**32))
         object.__setattr__(self, "n_steps", checks.integer("n_steps", self.n_steps, least=1, below=2**31))
 
+    def cost(self, n_states: int) -> int:
+        """The work of a look, as so many samples."""
+        return 2 * n_states if self.quantity != "reward" else n_states + self.n_steps
+
 
 class Watched(NamedTuple):
     """Of all looks up to each record, the recorded iterate included; (n_runs, n_records) each, NaN before the first."""
