@@ -189,7 +189,9 @@ def test_step_sizes_are_admissible_and_largest(seed: int, radius: float, M: int,
     more = 1.01 * pair.eta_theta
     low, high = eta_omega_interval(c, more, M)
     assert low > high
-    needed = [label for label in sides(c, more, 1.0, M) if version == "printed" or label != "lr-1"]
+    needed = {"printed": ["lr-1", "lr-2", "lr-3", "lr-4", "lr-5", "tracking"]}.get(
+        version, ["lr-2", "lr-5", "tracking", "c_0"]
+    )
     grid = np.geomspace(1e-40, 1.0, 4001)  # and no η_ω of a fine grid either
     values = sides(c, more, grid, M)
     ok = np.ones(len(grid), dtype=bool)
@@ -213,6 +215,7 @@ def test_schedules_satisfy_everything_and_beat_random_ones(seed: int, version: s
         for condition in conditions(c, plan.eta_theta, plan.eta_omega, plan.batch_size)
         if condition.needed
     )
+    assert recursion(c, plan.eta_theta, plan.eta_omega, plan.batch_size).holds
     from gqlab.theory.bound import bound
     from gqlab.theory.choose import start_terms
 
@@ -225,4 +228,5 @@ def test_schedules_satisfy_everything_and_beat_random_ones(seed: int, version: s
         if 0.99 * plan.samples <= M * T:
             continue
         fits = all(k.holds for k in conditions(c, eta_theta, eta_omega, M) if k.needed)
+        fits = fits and recursion(c, eta_theta, eta_omega, M).holds
         assert not (fits and bound(c, eta_theta, eta_omega, M, T, *start).total <= epsilon)

@@ -15,12 +15,15 @@ from gqlab.results import RunResult
 from gqlab.theory import assumptions, constants
 from gqlab.theory.assumptions import Assumption
 from gqlab.theory.bound import bound
-from gqlab.theory.choose import StepSizes, largest_eta_theta, start_terms, step_sizes
+from gqlab.theory.choose import StepSizes, largest_eta_theta, start_points, start_terms, step_sizes
 from gqlab.theory.conditions import conditions, recursion
 from gqlab.theory.constants import C_HAT, Constants
 from gqlab.theory.practical import mean_dynamics_step_sizes
 from gqlab.theory.report import Measured, Quantity, Report, Version, guarantee
 from gqlab.theory.sampled import sampled
+from gqlab.theory.sharp import Sharp, sharp_constants
+from gqlab.theory.spread import sampled_deviations
+from gqlab.theory.statements import mixing_free, statements
 
 
 def analyse(
@@ -30,6 +33,8 @@ def analyse(
     theta0: ArrayLike | None = None,
     omega0: ArrayLike | None = None,
     result: RunResult | None = None,
+    radius_omega: float | None = None,
+    sampling: str = "markov",
 ) -> Report:
     """Every assumption, constant, condition and bound of the paper's theorem, for this problem.
 
@@ -44,6 +49,10 @@ def analyse(
         Where the run begins; default zeros.
     result : RunResult, optional
         A run of this algorithm on this problem: its measured E‖∇J(θ_ξ)‖² is put beside the bound.
+    radius_omega : float, optional
+        R_ω, the radius of ω's projection, for the sharper theorems; default: that of θ's, as the algorithm has it.
+    sampling : "markov" or "iid"
+        For the sharper theorems: batches of one trajectory, or of independent samples.
 
     Returns
     -------
@@ -61,15 +70,18 @@ def analyse(
     (True, True, 'tracking: reference')
     """
     if not isinstance(algorithm, VRGreedyGQ):
-        raise ValueError(f"algorithm is {algorithm!r}: the theorem is about gqlab.VRGreedyGQ")
+        raise ValueError(
+            f"algorithm is {algorithm!r}: the theorem is about gqlab.VRGreedyGQ; analyse_greedy is for gqlab.GreedyGQ"
+        )
     n_epochs = checks.integer("n_epochs", n_epochs, least=1)
     _check_result(problem, algorithm, n_epochs, theta0, result)
     measured = None if result is None else _measured(problem, result)
     stated = assumptions.stated(problem, algorithm.radius)
+    own = algorithm.radius if radius_omega is None else radius_omega
     common: dict[str, Any] = {
         "problem": repr(problem), "algorithm": repr(algorithm), "n_epochs": n_epochs,
         "batch_size": algorithm.batch_size, "eta_theta": algorithm.eta_theta, "eta_omega": algorithm.eta_omega,
-        "radius": algorithm.radius, "measured": measured,
+        "radius": algorithm.radius, "radius_omega": own, "sampling": sampling, "measured": measured,
     }  # fmt: skip
     practical = mean_dynamics_step_sizes(problem, theta0) if _smooth(problem) else None
     try:
@@ -77,27 +89,32 @@ def analyse(
             "as_printed": constants.printed(problem, algorithm.radius),
             "corrected": constants.corrected(problem, algorithm.radius),
         }
+        tight = sharp_constants(problem, algorithm.radius, own, sampling)
     except ValueError as error:
         return Report(
             **common, assumptions=stated, as_printed=None, corrected=None, admissible={}, practical=practical,
-            messages=(f"no constants, conditions or bound: {error}",),
+            sharp={}, statements=(), messages=(f"no constants, conditions or bound: {error}",),
         )  # fmt: skip
     updates = float(n_epochs) * algorithm.batch_size
     unsaid = assumptions.unsaid(problem, both["corrected"], algorithm.eta_theta, updates, theta0, result)
     known = stated + unsaid
-    start = start_terms(problem, theta0, omega0, algorithm.radius)
-    seen = sampled(problem, algorithm.radius)
+    start = start_terms(problem, theta0, omega0, algorithm.radius, own)
+    seen = sampled(problem, algorithm.radius) | sampled_deviations(problem, algorithm.radius, algorithm.radius)
+    seen_sharp = seen | sampled_deviations(problem, algorithm.radius, own) | {"G": None, "H": None}
+    points = start_points(problem, theta0, omega0, algorithm.radius, own)
+    said = statements(problem, algorithm, tight, n_epochs, points, start, mixing_free(stated, sampling))
     versions = {name: _version(name, c, algorithm, n_epochs, start, known, seen) for name, c in both.items()}
     return Report(
         **common, assumptions=known, as_printed=versions["as_printed"], corrected=versions["corrected"],
         admissible=_admissible(problem, algorithm), practical=practical,
+        sharp=quantities(tight, seen_sharp), statements=said,
         messages=tuple(_messages(algorithm, versions, both)),
     )  # fmt: skip
 
 
 def _version(
     name: str, c: Constants, algorithm: VRGreedyGQ, n_epochs: int, start: tuple[float, float],
-    known: tuple[Assumption, ...], seen: dict[str, float],
+    known: tuple[Assumption, ...], seen: dict[str, float | None],
 ) -> Version:  # fmt: skip
     steps = (c, algorithm.eta_theta, algorithm.eta_omega, float(algorithm.batch_size))
     tests, c_t = conditions(*steps), recursion(*steps)
@@ -121,9 +138,17 @@ def _admissible(problem: Problem, algorithm: VRGreedyGQ) -> dict[str, StepSizes]
     }
 
 
-def _quantities(c: Constants, eta_theta: float, seen: dict[str, float]) -> dict[str, Quantity]:
-    values = {**vars(c), **c.parts, "D": c.D(eta_theta), "c_hat": C_HAT}
-    formulas = {**c.formulas, "c_hat": "1/8"}
+def _quantities(c: Constants, eta_theta: float, seen: dict[str, float | None]) -> dict[str, Quantity]:
+    return quantities(c, seen, {"D": c.D(eta_theta), "c_hat": C_HAT}, {"c_hat": "1/8"})
+
+
+def quantities(
+    c: Constants | Sharp, seen: dict[str, float | None], more: dict[str, float] | None = None,
+    formulas: dict[str, str] | None = None,
+) -> dict[str, Quantity]:  # fmt: skip
+    """Constants with their formulas and what random points reach of them."""
+    values = {**vars(c), **c.parts, **(more or {})}
+    formulas = {**c.formulas, **(formulas or {})}
     return {
         name: Quantity(name, float(values[name]), formula, seen.get(name))
         for name, formula in formulas.items()

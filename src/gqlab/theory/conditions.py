@@ -111,7 +111,7 @@ def coefficients(c: Constants, eta_theta: Any, M: Any) -> dict[str, tuple[Any, A
 
 def _geometric(a_minus_1: Any, M: Any) -> Any:
     """(aᴹ − 1)/(a − 1), without cancellation and without overflow."""
-    return np.expm1(np.minimum(M * np.log1p(a_minus_1), 700.0)) / a_minus_1
+    return np.expm1(np.minimum(M * np.log1p(a_minus_1), 300.0)) / a_minus_1
 
 
 def sides(c: Constants, eta_theta: Any, eta_omega: Any, M: Any) -> dict[str, tuple[Any, float]]:

@@ -69,6 +69,31 @@ def deviation(problem: Problem, pair: Ergodicity) -> Deviation:
     return Deviation(float(np.sqrt(v_B)), float(np.sqrt(v_C)), float(np.sqrt(v_K).sum()))
 
 
+def discounted_features(problem: Problem, pair: Ergodicity | None) -> float:
+    """√v of the batch mean of γφ, the sum of all K_t; without a ``pair``, for independent samples.
+
+    Examples
+    --------
+    The same next state again and again: K_t does not deviate, nor does their sum.
+
+    >>> import gqlab as gq
+    >>> problem = gq.Problem(gq.FiniteMDP([[[1.0]]], [[2.0]], discount=0.5), [[[1.0]]])
+    >>> discounted_features(problem, None)
+    0.0
+    """
+    x = problem.exact.transitions
+    if pair is None:
+        X = x.gamma[:, None] * x.phi
+        mean = x.probability @ X
+        return float(np.sqrt(max(x.probability @ (X**2).sum(axis=1) - mean @ mean, 0.0)))
+    states, chain = behaviour_chain(problem)
+    mdp, phi = problem.mdp, problem.features[states]
+    joint = problem.behavior[states][..., None] * mdp.transition[states]
+    follow = np.where(mdp.terminal[:, None], mdp.start, np.eye(mdp.n_states))[:, states]
+    mu = problem.exact.stationary[states]
+    return float(np.sqrt(_single(phi, mdp.discount[states], joint, follow, chain, mu, pair)))
+
+
 def independent(problem: Problem) -> Deviation:
     """The three square roots for batches of independent samples of D and P: v_X = E‖X − E[X]‖².
 

@@ -45,6 +45,8 @@ class GreedyBound:
     rho: float
     M_U: float
     N: float
+    U_theta: float = 0.0  # the Lipschitz constants of the solution of Poisson's equation, in θ and in ω
+    U_omega: float = 0.0
 
     @property
     def holds(self) -> bool:
@@ -70,12 +72,12 @@ def poisson(problem: Problem) -> Poisson:
 
     Examples
     --------
-    Two states that are left with probability 0.05, φ = 1, r = ±1: U = ±(1 + 0.9 + 0.9² + …) = ±10 at most.
+    Two states that are left with probability 0.05, φ = 1, r = ±1: U = 1 now, and 1 + 0.9 + 0.9² + … from s' = s on.
 
     >>> import gqlab as gq
     >>> mdp = gq.FiniteMDP([[[0.95, 0.05]], [[0.05, 0.95]]], [[1.0], [-1.0]], discount=0.5)
     >>> round(poisson(gq.Problem(mdp, [[[1.0]], [[1.0]]])).B, 9)
-    10.0
+    11.0
     """
     x, exact = problem.exact.transitions, problem.exact
     C, b, K = exact.moments
@@ -132,7 +134,7 @@ def greedy_bound(c: Sharp, x: float, solved: Poisson | None) -> GreedyBound:
         + 2 * b * ((c.L3**2 + reach * c.L6) * G_size + reach * c.L3 * G_theta)
     )  # fmt: skip
     omega = c.C_grad_J * G_omega + 2 * b / x * (H_size + reach * H_omega) + 2 * b * c.L3 * (G_size + reach * G_omega)
-    return GreedyBound(x, b, rho, M_U, N + theta * c.G + omega * c.H / x)
+    return GreedyBound(x, b, rho, M_U, N + theta * c.G + omega * c.H / x, theta, omega)
 
 
 def best_greedy(
@@ -143,10 +145,10 @@ def best_greedy(
     Examples
     --------
     >>> import numpy as np, gqlab as gq
-    >>> from gqlab.theory.sharp import sharp
+    >>> from gqlab.theory.sharp import sharp_constants
     >>> mdp = gq.FiniteMDP([[[0.75, 0.25]], [[0.25, 0.75]]], [[0.03], [0.0]], discount=0.1)
     >>> problem = gq.Problem(mdp, np.eye(2)[:, None, :], target=gq.FixedPolicy([[1.0], [1.0]]))
-    >>> c = sharp(problem, 1.0)
+    >>> c = sharp_constants(problem, 1.0)
     >>> bounds = [best_greedy(problem, c, n, (0.1, 0.1))[2] for n in (1e10, 1e12)]
     >>> round(float(np.log10(bounds[0] / bounds[1])), 2)  # n^{−1/2}
     1.0
@@ -164,3 +166,25 @@ def best_greedy(
     x = math.exp(float(zoom(value, [(math.log(1e-12), math.log(1e6))])[0]))
     found = greedy_bound(c, x, solved)
     return found, *found.best(n_samples, *start)
+
+
+def samples_for(problem: Problem, c: Sharp, epsilon: float, start: tuple[float, float]) -> float:
+    """The least number of samples after which the best constant steps bring the bound to ε.
+
+    Examples
+    --------
+    >>> import numpy as np, gqlab as gq
+    >>> from gqlab.theory.sharp import sharp_constants
+    >>> mdp = gq.FiniteMDP([[[0.75, 0.25]], [[0.25, 0.75]]], [[0.03], [0.0]], discount=0.1)
+    >>> problem = gq.Problem(mdp, np.eye(2)[:, None, :], target=gq.FixedPolicy([[1.0], [1.0]]))
+    >>> c = sharp_constants(problem, 1.0)
+    >>> n = samples_for(problem, c, 1e-3, (0.1, 0.1))
+    >>> best_greedy(problem, c, n, (0.1, 0.1))[2] <= 1e-3 < best_greedy(problem, c, 0.9 * n, (0.1, 0.1))[2]
+    True
+    """
+    low, high = 0.0, math.log(1e40)
+    for _ in range(60):
+        middle = (low + high) / 2
+        enough = best_greedy(problem, c, math.exp(middle), start)[2] <= epsilon
+        low, high = (low, middle) if enough else (middle, high)
+    return float(math.ceil(math.exp(high)))

@@ -74,10 +74,10 @@ def largest_eta_theta(c: Sharp, theorem: str, M: int, order: int = 2) -> Choice:
     Examples
     --------
     >>> import numpy as np, gqlab as gq
-    >>> from gqlab.theory.sharp import sharp
+    >>> from gqlab.theory.sharp import sharp_constants
     >>> mdp = gq.FiniteMDP([[[0.75, 0.25]], [[0.25, 0.75]]], [[0.03], [0.0]], discount=0.1)
     >>> problem = gq.Problem(mdp, np.eye(2)[:, None, :], target=gq.FixedPolicy([[1.0], [1.0]]))
-    >>> largest_eta_theta(sharp(problem, 1.0), "interior", 10_000).eta_theta > 7e-4
+    >>> largest_eta_theta(sharp_constants(problem, 1.0), "interior", 10_000).eta_theta > 7e-4
     True
     """
 
@@ -123,10 +123,10 @@ def least_samples(c: Sharp, theorem: str, epsilon: float, start: tuple[float, fl
     Examples
     --------
     >>> import numpy as np, gqlab as gq
-    >>> from gqlab.theory.sharp import sharp
+    >>> from gqlab.theory.sharp import sharp_constants
     >>> mdp = gq.FiniteMDP([[[0.75, 0.25]], [[0.25, 0.75]]], [[0.03], [0.0]], discount=0.1)
     >>> problem = gq.Problem(mdp, np.eye(2)[:, None, :], target=gq.FixedPolicy([[1.0], [1.0]]))
-    >>> plan = least_samples(sharp(problem, 1.0), "interior", 0.01, (0.1, 0.1))
+    >>> plan = least_samples(sharp_constants(problem, 1.0), "interior", 0.01, (0.1, 0.1))
     >>> plan.bound <= 0.01, min(plan.needs.values()) >= 0
     (True, True)
     """

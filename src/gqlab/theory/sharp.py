@@ -17,7 +17,7 @@ from gqlab import checks
 from gqlab.problem import Problem
 from gqlab.theory import vertices
 from gqlab.theory.constants import Basics, basics, signs_norm
-from gqlab.theory.deviation import deviation, independent
+from gqlab.theory.deviation import deviation, discounted_features, independent
 from gqlab.theory.ergodicity import certify
 
 SAMPLINGS = ("markov", "iid")
@@ -63,7 +63,9 @@ class Sharp:
         return self.omega_star <= self.R_omega
 
 
-def sharp(problem: Problem, radius: float, radius_omega: float | None = None, sampling: str = "markov") -> Sharp:
+def sharp_constants(
+    problem: Problem, radius: float, radius_omega: float | None = None, sampling: str = "markov"
+) -> Sharp:
     """The constants; ``radius_omega`` None: the smallest that is proved to hold every ω*(θ).
 
     Examples
@@ -72,7 +74,7 @@ def sharp(problem: Problem, radius: float, radius_omega: float | None = None, sa
 
     >>> import gqlab as gq
     >>> problem = gq.Problem(gq.FiniteMDP([[[1.0]]], [[-1.0]], discount=0.9), [[[1.0]]])
-    >>> c = sharp(problem, radius=2.0)
+    >>> c = sharp_constants(problem, radius=2.0)
     >>> round(c.omega_star, 6), round(c.L3, 6), round(c.L, 6), c.tracks
     (1.2, 0.1, 0.01, True)
     """
@@ -85,15 +87,17 @@ def sharp(problem: Problem, radius: float, radius_omega: float | None = None, sa
     R_omega = W * ROOM if radius_omega is None else checks.number("radius_omega", radius_omega, above=0)
     psi_max = min(x.delta_max, math.sqrt(x.lambda_max) * W)
     K = problem.exact.moments.K
-    u = independent(problem) if sampling == "iid" else deviation(problem, certify(problem))
-    C2 = (u.B + U * u.C + R * u.K) ** 2
+    pair = None if sampling == "iid" else certify(problem)
+    u = independent(problem) if pair is None else deviation(problem, pair)
+    u_V, u_slope, u_gamma = _next_state(problem, phi_hat, u.K, discounted_features(problem, pair))
+    C2 = (u.B + U * u.C + R * u_V) ** 2
     return Sharp(
         R=R, R_omega=R_omega, sampling=sampling, r_max=x.r_max, gamma=gamma, lambda_C=x.lambda_C,
         phi_hat=phi_hat, L_phi_hat=L_phi_hat, delta_max=x.delta_max, omega_star=W,
         G=x.delta_max + gamma * phi_hat * R_omega,
         H=x.delta_max + R_omega,
         C_grad_J=maps["l_psi"] * psi_max,
-        C1=(u.B + R * u.C + (R + phi_hat * W) * u.K) ** 2,
+        C1=(u.B + R * u.C + R * u_V + W * u_slope) ** 2,
         C2=C2,
         C3=2 / x.lambda_C * ((R_omega + W) * u.C) ** 2,
         C4=2 / x.lambda_C * C2,
@@ -101,7 +105,10 @@ def sharp(problem: Problem, radius: float, radius_omega: float | None = None, sa
         L2=1 + gamma * phi_hat + gamma * (phi_hat * L3 + L_phi_hat * W),
         L3=L3, L4=1.0, L5=gamma * phi_hat + L_u, L6=maps["n_K"] * L_phi_hat,
         L=maps["l_psi"] ** 2 + L_phi_hat * min(gamma * psi_max, W * signs_norm(K)),
-        parts={"u_B": u.B, "u_C": u.C, "u_K": u.K, "U": U, "l_psi": maps["l_psi"], "psi_max": psi_max},
+        parts={
+            "u_B": u.B, "u_C": u.C, "u_K": u.K, "u_gamma": u_gamma, "u_V": u_V, "u_slope": u_slope, "U": U,
+            "l_psi": maps["l_psi"], "psi_max": psi_max,
+        },
         formulas=FORMULAS,
     )  # fmt: skip
 
@@ -123,6 +130,20 @@ def _maps(problem: Problem, x: Basics) -> dict[str, float]:
     if slopes is not None:
         L_u, L3, l_psi = min(L_u, slopes.towards), min(L3, slopes.away), min(l_psi, slopes.whitened)
     return {"W": min(W, x.delta_max / root), "U": U, "L_u": L_u, "L3": L3, "l_psi": l_psi, "n_K": n_K}
+
+
+def _next_state(problem: Problem, phi_hat: float, u_K: float, u_gamma: float) -> tuple[float, float, float]:
+    """u_V and u_φ̂ with E sup‖ΔK V̄‖² ≤ R²u_V²/M and E sup‖Σ_t φ̂_t ΔK_tᵀω‖² ≤ ‖ω‖²u_φ̂²/M, and u_γ.
+
+    ΔK V̄ = Σ_t ΔK_t⟨ψ_t, θ⟩ with ψ_t in the hull of φ(t, ·). Around any φ̄ it is (Σ_t ΔK_t)⟨φ̄, θ⟩ + Σ_t ΔK_t⟨ψ_t − φ̄, θ⟩,
+    and likewise for φ̂_t: features that point the same way leave little for the second part.
+    """
+    features = problem.features
+    centre = features.reshape(-1, problem.dim).mean(axis=0)
+    size, wide = float(np.linalg.norm(centre)), float(np.linalg.norm(features - centre, axis=-1).max())
+    corners = [vertices.corners(phi, (phi_hat - 1) / 2) for phi in features]
+    wider = max(float(np.linalg.norm(corner - centre, axis=-1).max()) for corner in corners)
+    return min(u_K, size * u_gamma + wide * u_K), min(phi_hat * u_K, size * u_gamma + wider * u_K), u_gamma
 
 
 def _fixed(problem: Problem) -> vertices.Norms:
@@ -147,6 +168,9 @@ FORMULAS = {
     "u_B": "√v of the batch mean of r φ (see gqlab.theory.deviation)",
     "u_C": "√v of the batch mean of φφᵀ",
     "u_K": "Σ_t √v of the batch mean of γ1{s'=t}φ",
+    "u_gamma": "√v of the batch mean of γφ",
+    "u_V": "min(u_K, ‖φ̄‖u_γ + max‖φ − φ̄‖u_K),  φ̄ the mean feature",
+    "u_slope": "min(Φ̂u_K, ‖φ̄‖u_γ + sup‖φ̂ − φ̄‖u_K)",
     "omega_star": "‖C⁻¹b‖ + R max_π‖C⁻¹B_π − I‖ over deterministic policies π, B_π = E[γφφ_π(s')ᵀ]; at most δ_max/√λ_C",
     "U": "sup‖ω*(θ) + θ‖ = ‖C⁻¹b‖ + R max_π‖C⁻¹B_π‖",
     "l_psi": "sup‖C^{−1/2}(B(θ) − C)‖, at the vertices of what φ̂ can be",
@@ -154,8 +178,8 @@ FORMULAS = {
     "G": "r_max + (1+γ)R + γ Φ̂ R_ω",
     "H": "r_max + (1+γ)R + R_ω",
     "C_grad_J": "ℓ_ψ ψ_max",
-    "C1": "(u_B + R u_C + (R + Φ̂W) u_K)²",
-    "C2": "(u_B + U u_C + R u_K)²",
+    "C1": "(u_B + R u_C + R u_V + W u_φ̂)²",
+    "C2": "(u_B + U u_C + R u_V)²",
     "C3": "(2/λ_C)((R_ω + W) u_C)²",
     "C4": "(2/λ_C) C₂",
     "L1": "γ Φ̂",

@@ -48,21 +48,21 @@ def norms(problem: Problem, overshoot: float = 0.0) -> Norms | None:
     """
     C, _, K = problem.exact.moments
     used = np.flatnonzero(np.abs(K).max(axis=0) > 0)
-    corners = [_corners(problem.features[s], overshoot) for s in used]
-    if np.prod([float(len(corner)) for corner in corners]) > MOST_VERTICES:
+    ends = [corners(problem.features[s], overshoot) for s in used]
+    if np.prod([float(len(end)) for end in ends]) > MOST_VERTICES:
         return None
     inverse, root = np.linalg.inv(C), np.linalg.inv(np.linalg.cholesky(C))
     largest = np.zeros(3)
-    for choice in _chunks(itertools.product(*(range(len(corner)) for corner in corners))):
+    for choice in _chunks(itertools.product(*(range(len(end)) for end in ends))):
         X = np.zeros((len(choice), *C.shape))
         for k, s in enumerate(used):
-            X += K[:, s][:, None] * corners[k][choice[:, k]][:, None, :]
+            X += K[:, s][:, None] * ends[k][choice[:, k]][:, None, :]
         for i, matrix in enumerate((inverse @ X, inverse @ X - np.eye(len(C)), root @ (X - C))):
             largest[i] = max(largest[i], float(np.linalg.norm(matrix, 2, axis=(1, 2)).max()))
     return Norms(*(float(value) for value in largest))
 
 
-def _corners(phi: FloatArray, overshoot: float) -> FloatArray:
+def corners(phi: FloatArray, overshoot: float) -> FloatArray:
     """(n, d): φ_a, or (1 + o)φ_a − oφ_b for all pairs where the operator overshoots."""
     n = len(phi)
     if overshoot == 0 or n == 1:
