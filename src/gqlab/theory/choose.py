@@ -1,9 +1,9 @@
 """Choosing step sizes and schedules by the theorem.
 
 Every needed condition (c_0 ≤ 1/8 among them) has the form ``left ≤ right`` with a left side that rises with η_θ and, in
-log η_ω, is convex (a sum of positive powers). So the η_ω that go with an η_θ form an interval, and it shrinks as η_θ grows: the largest η_θ
-is found by bisection. The bound is, but for 1 − (1 − ½λ_Cη_ω)ᴹ, a sum of positive powers as well, hence convex in the
-logarithms of (M, η_θ, η_ω): searching one variable inside another finds its least value.
+log η_ω, is convex (a sum of positive powers). So the η_ω that go with an η_θ form an interval, and it shrinks as η_θ
+grows: the largest η_θ is found by bisection. The bound is, but for 1 − (1 − ½λ_Cη_ω)ᴹ, a sum of positive powers too,
+hence convex in the logarithms of (M, η_θ, η_ω): searching one variable inside another finds its least value.
 """
 
 from __future__ import annotations

@@ -21,6 +21,7 @@ from gqlab.theory.adversary import largest_ratios
 from gqlab.theory.analyse import analyse
 from gqlab.theory.choose import schedule, start_terms
 from gqlab.theory.companion import GreedyReport, analyse_greedy
+from gqlab.theory.exponents import growth
 from gqlab.theory.greedy import best_greedy, samples_for
 from gqlab.theory.report import Report, plain
 from gqlab.theory.search import least_samples
@@ -57,6 +58,7 @@ def theory(
     n_epochs: int | None = None,
     epsilon: float | None = None,
     ratios: bool = False,
+    exponents: bool = False,
     seed: int = 0,
     json: bool = False,
 ) -> None:
@@ -74,6 +76,7 @@ def theory(
         n_epochs: T; default: the epochs that the paper's budget allows.
         epsilon: Also print the schedules that bring each bound to this ε.
         ratios: Also print the largest left/right that an adversary finds of every constant and inequality.
+        exponents: Also print the least samples for ε from 1e-2 to 1e-8 by each theorem, and their slopes.
         seed: Of the random kernel, features and the initial point θ_0 ~ N(0, I).
         json: Print the report as JSON.
     """
@@ -97,9 +100,11 @@ def theory(
     plans = {} if epsilon is None else _plans(subject, algorithm, epsilon, c, theta0)
     tried = try_steps(subject, radius, theta0, M if algorithm == "vr-greedy-gq" else None)
     found = largest_ratios(subject, c) if ratios else {}
+    grown = growth(subject, c, start_terms(subject, theta0, None, c.R, c.R_omega)) if exponents else ()
     if json:
-        more = {"schedules": {name: plain(plan) for name, plan in plans.items()}, "tried": plain(tried)}
-        print(dumps(loads(report.to_json()) | more | {"ratios": found}, ensure_ascii=False, indent=1, allow_nan=False))
+        more: dict[str, Any] = {"schedules": {name: plain(plan) for name, plan in plans.items()}, "tried": plain(tried)}
+        more |= {"ratios": found, "exponents": plain(grown)}
+        print(dumps(loads(report.to_json()) | more, ensure_ascii=False, indent=1, allow_nan=False))
         return
     print(report)
     print(f"  practical: {'no stationary point found' if tried is None else tried}")
@@ -107,6 +112,8 @@ def theory(
         print(f"  schedule, {name}: {plan}")
     for name, value in found.items():
         print(f"  largest ratio found, {name}: {value:.4f}")
+    for case in grown:
+        print(f"  {case}")
 
 
 @dataclass(frozen=True)
