@@ -153,7 +153,7 @@ def test_plans_keep_their_promise_and_none_nearby_is_better(theorem: str, order:
         with np.errstate(all="ignore"):
             found = evaluate(c, theorem, eta, alpha, M, order)
             total = sum(found.terms(T, *start).values())
-        better = found.holds & (total <= epsilon) & (M * T < 0.97 * plan.samples)
+        better = found.holds & (total <= epsilon) & (0.97 * plan.samples > M * T)
         assert not better.any()
 
 
@@ -199,7 +199,7 @@ def test_independent_samples_deviate_by_their_variance_and_no_more() -> None:
         square = np.einsum("ni,nj->nij", x.phi, x.phi).reshape(len(x.s), -1)
         columns = [root((x.gamma * (x.s_next == t))[:, None] * x.phi) for t in range(problem.mdp.n_states)]
         expected = [root(x.reward[:, None] * x.phi), root(square), sum(columns)]
-        assert [u.B, u.C, u.K] == pytest.approx(expected, abs=1e-7)
+        assert pytest.approx(expected, abs=1e-7) == [u.B, u.C, u.K]
         assert discounted_features(problem, None) == pytest.approx(root(x.gamma[:, None] * x.phi), abs=1e-7)
         # a trajectory's batch can do worse, never (for this chain's v) better than one stationary sample
         v = deviation(problem, certify(problem))

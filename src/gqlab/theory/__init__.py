@@ -15,6 +15,7 @@ The derivations, the list of the paper's inconsistencies and the proof of the co
 from gqlab.theory.analyse import analyse
 from gqlab.theory.choose import Schedule, StepSizes, schedule, step_sizes
 from gqlab.theory.companion import GreedyReport, analyse_greedy
+from gqlab.theory.greedy import best_greedy
 from gqlab.theory.practical import Practical, mean_dynamics_step_sizes
 from gqlab.theory.repairs import REPAIRS, Repair
 from gqlab.theory.report import Report
@@ -37,6 +38,7 @@ __all__ = [
     "Tried",
     "analyse",
     "analyse_greedy",
+    "best_greedy",
     "best_steps",
     "largest_eta_theta",
     "least_samples",

@@ -21,7 +21,7 @@ from gqlab.theory.constants import C_HAT, Constants
 from gqlab.theory.practical import mean_dynamics_step_sizes
 from gqlab.theory.report import Measured, Quantity, Report, Version, guarantee
 from gqlab.theory.sampled import sampled
-from gqlab.theory.sharp import Sharp, sharp_constants
+from gqlab.theory.sharp import Sharp, check_sampling, sharp_constants
 from gqlab.theory.spread import sampled_deviations
 from gqlab.theory.statements import mixing_free, statements
 
@@ -74,6 +74,7 @@ def analyse(
             f"algorithm is {algorithm!r}: the theorem is about gqlab.VRGreedyGQ; analyse_greedy is for gqlab.GreedyGQ"
         )
     n_epochs = checks.integer("n_epochs", n_epochs, least=1)
+    check_sampling(sampling)
     _check_result(problem, algorithm, n_epochs, theta0, result)
     measured = None if result is None else _measured(problem, result)
     stated = assumptions.stated(problem, algorithm.radius)
@@ -101,8 +102,9 @@ def analyse(
     start = start_terms(problem, theta0, omega0, algorithm.radius, own)
     seen = sampled(problem, algorithm.radius) | sampled_deviations(problem, algorithm.radius, algorithm.radius)
     seen_sharp = seen | sampled_deviations(problem, algorithm.radius, own) | {"G": None, "H": None}
+    counted = mixing_free(stated) if sampling == "iid" else stated
     points = start_points(problem, theta0, omega0, algorithm.radius, own)
-    said = statements(problem, algorithm, tight, n_epochs, points, start, mixing_free(stated, sampling))
+    said = statements(problem, algorithm, tight, n_epochs, points, start, counted)
     versions = {name: _version(name, c, algorithm, n_epochs, start, known, seen) for name, c in both.items()}
     return Report(
         **common, assumptions=known, as_printed=versions["as_printed"], corrected=versions["corrected"],
@@ -193,8 +195,9 @@ def _check_result(
 
 
 def _measured(problem: Problem, result: RunResult) -> Measured:
-    """The mean of ‖∇J‖² over the records before the last stands for the mean over all iterates of a run."""
-    squares = (problem.exact.gradient(result.theta[:, :-1]) ** 2).sum(axis=-1).mean(axis=1)
+    """The mean of ‖∇J‖² over all iterates of a run, by the trapezoid rule between its records."""
+    values = (problem.exact.gradient(result.theta) ** 2).sum(axis=-1)
+    squares = np.trapezoid(values, result.updates, axis=1) / result.updates[-1]
     n = len(squares)
     error = float(np.std(squares, ddof=1) / math.sqrt(n)) if n > 1 else math.inf
     return Measured(float(squares.mean()), error, n)

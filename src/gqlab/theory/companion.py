@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from numpy.typing import ArrayLike
 
@@ -17,7 +17,7 @@ from gqlab.theory.choose import start_points, start_terms
 from gqlab.theory.greedy import best_greedy
 from gqlab.theory.report import Quantity, plain, quantity_lines
 from gqlab.theory.sampled import sampled
-from gqlab.theory.sharp import sharp_constants
+from gqlab.theory.sharp import check_sampling, sharp_constants
 from gqlab.theory.statements import Statement, greedy_statement, mixing_free
 
 
@@ -53,6 +53,12 @@ class GreedyReport:
         return "\n".join(lines)
 
 
+def used(constants: dict[str, Quantity]) -> dict[str, Quantity]:
+    """Those that this theorem uses: nothing is averaged over batches, and no pair of steps shares a batch."""
+    left_out = ("C1", "C2", "C3", "C4", "L2", "L5", "u_B", "u_C", "u_K", "u_gamma", "u_V", "u_slope", "U")
+    return {name: quantity for name, quantity in constants.items() if name not in left_out}
+
+
 def analyse_greedy(
     problem: Problem, algorithm: Algorithm, n_samples: int = 100_000, theta0: ArrayLike | None = None,
     omega0: ArrayLike | None = None, radius_omega: float | None = None, sampling: str = "markov",
@@ -73,14 +79,17 @@ def analyse_greedy(
         raise ValueError(f"algorithm is {algorithm!r}: this theorem is about gqlab.GreedyGQ")
     n_samples = checks.integer("n_samples", n_samples, least=1)
     own = algorithm.radius if radius_omega is None else radius_omega
-    c = sharp_constants(problem, algorithm.radius, own, sampling)
+    check_sampling(sampling)
+    # Poisson's equation takes the place of batch means and of mixing: a periodic chain will do.
+    c = replace(sharp_constants(problem, algorithm.radius, own, "iid"), sampling=sampling)
     known = assumptions.stated(problem, algorithm.radius)
     points = start_points(problem, theta0, omega0, c.R, c.R_omega)
     start = start_terms(problem, *points, c.R, c.R_omega)
-    said = greedy_statement(problem, algorithm, c, float(n_samples), points, start, mixing_free(known, sampling))
+    said = greedy_statement(problem, algorithm, c, float(n_samples), points, start, mixing_free(known))
     best, eta_theta, total = best_greedy(problem, c, float(n_samples), start)
     return GreedyReport(
         problem=repr(problem), algorithm=repr(algorithm), n_samples=n_samples, radius_omega=c.R_omega,
-        sampling=sampling, assumptions=known, sharp=quantities(c, {**sampled(problem, c.R), "G": None, "H": None}),
+        sampling=sampling, assumptions=known,
+        sharp=used(quantities(c, {**sampled(problem, c.R), "G": None, "H": None})),
         statement=said, best_eta_theta=eta_theta, best_eta_omega=eta_theta / best.x, best_bound=total,
     )  # fmt: skip

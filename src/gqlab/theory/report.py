@@ -72,7 +72,7 @@ class Version:
 
 @dataclass(frozen=True)
 class Measured:
-    """E‖∇J(θ_ξ)‖² of a run: the mean over its records before the last, over runs, with its standard error."""
+    """E‖∇J(θ_ξ)‖² of a run: the trapezoid rule over its records, the mean over runs, with its standard error."""
 
     mean: float
     standard_error: float

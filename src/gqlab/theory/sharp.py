@@ -63,6 +63,12 @@ class Sharp:
         return self.omega_star <= self.R_omega
 
 
+def check_sampling(sampling: str) -> None:
+    """``ValueError`` for anything but "markov" and "iid"."""
+    if sampling not in SAMPLINGS:
+        raise ValueError(f"sampling is {sampling!r}, expected 'markov' or 'iid'")
+
+
 def sharp_constants(
     problem: Problem, radius: float, radius_omega: float | None = None, sampling: str = "markov"
 ) -> Sharp:
@@ -78,8 +84,7 @@ def sharp_constants(
     >>> round(c.omega_star, 6), round(c.L3, 6), round(c.L, 6), c.tracks
     (1.2, 0.1, 0.01, True)
     """
-    if sampling not in SAMPLINGS:
-        raise ValueError(f"sampling is {sampling!r}, expected 'markov' or 'iid'")
+    check_sampling(sampling)
     x = basics(problem, checks.number("radius", radius, above=0, infinite=True))
     R, gamma, phi_hat, L_phi_hat = x.R, x.gamma, x.smooth.phi_hat, x.smooth.L_phi_hat
     maps = _maps(problem, x)

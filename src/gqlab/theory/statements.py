@@ -12,7 +12,7 @@ import numpy as np
 from gqlab.algorithms import GreedyGQ, VRGreedyGQ
 from gqlab.checks import FloatArray
 from gqlab.problem import Problem
-from gqlab.theory.assumptions import FAILS, HOLDS, Assumption
+from gqlab.theory.assumptions import HOLDS, Assumption
 from gqlab.theory.greedy import LEAST_RHO, greedy_bound, poisson
 from gqlab.theory.search import Choice, largest_eta_theta
 from gqlab.theory.sharp import Sharp
@@ -161,9 +161,9 @@ def _verdict(
     return ("no" if reasons else "yes"), tuple(reasons)
 
 
-def mixing_free(known: tuple[Assumption, ...], sampling: str) -> tuple[Assumption, ...]:
-    """The assumptions that count: independent samples need no ergodicity."""
-    return tuple(a for a in known if not (sampling == "iid" and a.name.startswith("4") and a.status == FAILS))
+def mixing_free(known: tuple[Assumption, ...]) -> tuple[Assumption, ...]:
+    """The assumptions without the fourth: independent samples need no ergodicity, nor does Greedy-GQ."""
+    return tuple(a for a in known if not a.name.startswith("4"))
 
 
 def mapping(problem: Problem, theta: FloatArray, eta_theta: float, radius: float) -> FloatArray:
