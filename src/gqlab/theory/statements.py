@@ -133,6 +133,8 @@ def greedy_statement(
         "correlation": 2 * found.M_U / scale,
         "noise": found.N * algorithm.eta_theta / max(rho, 1e-300) if found.b >= 0 else math.inf,
     }
+    if any(margin < 0 for margin in needs.values()):
+        terms = dict.fromkeys(terms, math.inf)
     word, reasons = _verdict(c, known, needs, points, c.G * algorithm.eta_theta)
     coefficients = {"b": found.b, "rho": found.rho, "M_U": found.M_U, "N": found.N}
     return Statement(
