@@ -18,7 +18,7 @@ from gqlab.engine.rollout import sampled_reward
 from gqlab.engine.run import run
 from gqlab.engine.steps import Trajectory, batch_indices, greedy_gq_steps, pseudo_gradient, svrg_epoch, trajectory
 from gqlab.engine.variance import UpdateError, update_error
-from gqlab.features import random_features
+from gqlab.features import aggregation, random_features, tabular_features
 from gqlab.garnet import garnet
 from gqlab.grid import GridResult, grid, sweep
 from gqlab.mdp import FiniteMDP
@@ -47,6 +47,7 @@ __all__ = [
     "UpdateError",
     "VRGreedyGQ",
     "__version__",
+    "aggregation",
     "baird",
     "batch_indices",
     "garnet",
@@ -58,6 +59,7 @@ __all__ = [
     "sampled_reward",
     "svrg_epoch",
     "sweep",
+    "tabular_features",
     "theory",
     "trajectory",
     "update_error",

@@ -17,14 +17,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.linalg import cho_factor, cho_solve
 
-from gqlab import chains, checks
+from gqlab import checks, stationary, values
 from gqlab.checks import FloatArray
+from gqlab.moments import Moments, PossibleTransitions, moments, possible_transitions
 
 if TYPE_CHECKING:
     from gqlab.problem import Problem
@@ -33,45 +34,17 @@ if TYPE_CHECKING:
 BATCH_NUMBERS = 2_000_000
 
 
-class Moments(NamedTuple):
-    """All that the exact quantities need of D, P, r and γ."""
-
-    C: FloatArray  # (d, d)  E[φφᵀ]
-    b: FloatArray  # (d,)    E[rφ]
-    K: FloatArray  # (d, S)  E[γ φ 1{s'}ᵀ]
-
-
-class PossibleTransitions(NamedTuple):
-    """Every (s, a, s') that the behaviour policy can make, N of them."""
-
-    s: NDArray[np.intp]  # (N,)
-    a: NDArray[np.intp]  # (N,)
-    s_next: NDArray[np.intp]  # (N,)
-    phi: FloatArray  # (N, d)  φ(s,a)
-    reward: FloatArray  # (N,)
-    gamma: FloatArray  # (N,)
-    probability: FloatArray  # (N,)    D(s,a) P(s'|s,a); 0 where s is left for good
-
-
 class Exact:
     """The exact quantities of one problem. ``theta`` is (..., d): every leading axis is batched."""
 
     def __init__(self, problem: Problem) -> None:
-        mdp, phi = problem.mdp, problem.features
         self._problem = problem
-        self._rows = phi.reshape(-1, phi.shape[-1])  # (S·A, d)
-        mu = mdp.stationary(problem.behavior, "behavior")
-        D = (mu[:, None] * problem.behavior).reshape(-1, 1) * self._rows  # D(s,a) φ(s,a), (S·A, d)
-        C = D.T @ self._rows
-        C = 0.5 * (C + C.T)
-        b = D.T @ self._paid.ravel()
-        K = D.T @ (mdp.transition * mdp.discount).reshape(len(D), -1)
+        self._rows = problem.features.reshape(-1, problem.dim)  # (S·A, d)
         #: μ, the stationary distribution of the behaviour policy's chain, (S,).
-        self.stationary: FloatArray = checks.frozen(mu)
+        self.stationary: FloatArray = checks.frozen(problem.mdp.stationary(problem.behavior, "behavior"))
         #: (C, b, K), of which every mean over D and P is made.
-        self.moments = Moments(*(checks.frozen(moment) for moment in (C, b, K)))
-        _check_rank(C)
-        self._C_factor = cho_factor(C)
+        self.moments: Moments = moments(problem, self.stationary)
+        self._C_factor = cho_factor(self.moments.C)
 
     @property
     def feature_covariance(self) -> FloatArray:
@@ -90,13 +63,7 @@ class Exact:
         >>> len(x.s), round(float(x.probability.sum()), 12)
         (30, 1.0)
         """
-        problem, mdp = self._problem, self._problem.mdp
-        acting = problem.behavior * ~mdp.terminal[:, None]
-        x = np.nonzero(acting[..., None] * mdp.transition)
-        pair = x[:2]
-        probability = self.stationary[x[0]] * problem.behavior[pair] * mdp.transition[x]
-        parts = (*x, problem.features[pair], mdp.reward[x], mdp.discount[x], probability)
-        return PossibleTransitions(*(checks.frozen(part) for part in parts))
+        return possible_transitions(self._problem, self.stationary)
 
     def mspbe(self, theta: ArrayLike) -> FloatArray:
         """J(θ), (...).
@@ -139,6 +106,59 @@ class Exact:
         array([-1.])
         """
         return self._batched(self._gradient, theta)
+
+    def hessian(self, theta: ArrayLike) -> FloatArray:
+        """∇²J(θ), (..., d, d): by the operator's own second derivative, or by differences of its first.
+
+        Examples
+        --------
+        As above the slope is −1 + 0.25θ.
+
+        >>> import gqlab as gq
+        >>> problem = gq.Problem(gq.FiniteMDP([[[1.0]]], [[2.0]], discount=0.5), [[[1.0]]])
+        >>> problem.exact.hessian([0.0])
+        array([[0.25]])
+        """
+        return self._batched(
+            lambda th: stationary.hessian(self._problem, th), theta, numbers=self._rows.size + self._rows.shape[1] ** 2
+        )
+
+    def stationary_point(self, theta0: ArrayLike | None = None) -> FloatArray:
+        """A θ* with ∇J(θ*) = 0, (d,), by a Newton method that descends from ``theta0`` (d,), default 0.
+
+        ‖∇J(θ*)‖ is at most 1e-12, or what rounding leaves of it where rewards or features are large. J may have
+        several such points, and J(θ*) need not be 0. An operator that is not smooth (:class:`Greedy`) may have none:
+        where the search ends at none it raises ``ValueError``, which says where it stopped and ‖∇J‖ there.
+
+        Examples
+        --------
+        >>> import numpy as np, gqlab as gq
+        >>> mdp = gq.garnet(seed=0)
+        >>> exact = gq.Problem(mdp, gq.random_features(mdp, dim=4)).exact
+        >>> theta = exact.stationary_point()
+        >>> bool(np.linalg.norm(exact.gradient(theta)) <= 1e-12), round(float(exact.mspbe(theta)), 4)
+        (True, 0.0633)
+        """
+        d = self._rows.shape[1]
+        start = np.zeros(d) if theta0 is None else checks.array("theta0", theta0, (d,))
+        return stationary.stationary_point(self._problem, start)
+
+    @cached_property
+    def fixed_point(self) -> FloatArray:
+        """Under a :class:`FixedPolicy`, the one θ with E[δφ] = 0, (d,): where TD methods and TDC converge.
+
+        ``ValueError`` for any other target, and where E[φ(φ − γφ̂)ᵀ] is singular.
+
+        Examples
+        --------
+        One state, one action, φ = 1, r = 2, γ = 0.5: θ = 2 + 0.5θ.
+
+        >>> import gqlab as gq
+        >>> mdp = gq.FiniteMDP([[[1.0]]], [[2.0]], discount=0.5)
+        >>> gq.Problem(mdp, [[[1.0]]], target=gq.FixedPolicy([[1.0]])).exact.fixed_point
+        array([4.])
+        """
+        return checks.frozen(stationary.fixed_point(self._problem))
 
     def mean_field(self, theta: ArrayLike, omega: ArrayLike) -> tuple[FloatArray, FloatArray]:
         """(E[G_x(θ, ω)], E[H_x(θ, ω)]), two (..., d): where the updates go on average.
@@ -209,22 +229,13 @@ class Exact:
         >>> problem.exact.average_reward([0.0])
         array(2.)
         """
-        start = self.stationary if self._problem.mdp.initial is None else self._problem.mdp.initial
-
-        def average(th: FloatArray) -> FloatArray:
-            pi = self._problem.policy(th)
-            K = self._problem.mdp.chain(pi)
-            out = np.empty(len(th))
-            # Chains with the same possible moves have the same classes: one batch for each such set.
-            moves = np.packbits((K > 0).reshape(len(th), -1), axis=-1)
-            _, group = np.unique(moves, axis=0, return_inverse=True)
-            for k in range(group.max() + 1):
-                mine = np.flatnonzero(group == k)
-                mu = chains.long_run_distribution(K[mine], start)
-                out[mine] = np.einsum("ns,nsa,sa->n", mu, pi[mine], self._paid)
-            return out
-
-        return self._batched(average, theta, numbers=self._problem.mdp.n_states**2)
+        problem = self._problem
+        start = self.stationary if problem.mdp.initial is None else problem.mdp.initial
+        return self._batched(
+            lambda th: values.average_reward(problem.mdp, problem.policy(th), start),
+            theta,
+            numbers=problem.mdp.n_states**2,
+        )
 
     def value(self, theta: ArrayLike) -> FloatArray:
         """The discounted value of π_θ in every state, (..., S); 0 in terminal states.
@@ -237,7 +248,7 @@ class Exact:
         array([4.])
         """
         return self._batched(
-            lambda th: _policy_value(self._problem, self._problem.policy(th)),
+            lambda th: values.policy_value(self._problem.mdp, self._problem.policy(th)),
             theta,
             numbers=self._problem.mdp.n_states**2,
         )
@@ -254,36 +265,12 @@ class Exact:
         >>> gq.Problem(mdp, [[[1.0], [0.0]]]).exact.q([0.0])
         array([[1.5, 0.5]])
         """
-
-        def action_value(th: FloatArray) -> FloatArray:
-            return self._backup(_policy_value(self._problem, self._problem.policy(th)))
-
-        return self._batched(action_value, theta, numbers=self._problem.mdp.n_states**2)
+        return values.action_value(self._problem.mdp, self.value(theta))
 
     @cached_property
     def optimal_value(self) -> FloatArray:
         """The largest discounted value in every state, (S,), by policy iteration."""
-        mdp = self._problem.mdp
-        policy = np.eye(mdp.n_actions)[np.zeros(mdp.n_states, dtype=int)]
-        while True:
-            V = _policy_value(self._problem, policy)
-            Q = self._backup(V)
-            kept = (policy * Q).sum(axis=-1)
-            # An action replaces another only if it gains more than rounding: policies do not repeat.
-            better = Q.max(axis=-1) > kept + 1e-12 * (1 + np.abs(kept))
-            if not better.any():
-                return checks.frozen(V)
-            policy[better] = np.eye(mdp.n_actions)[Q.argmax(axis=-1)[better]]
-
-    def _backup(self, V: FloatArray) -> FloatArray:
-        """r(s,a) + E[γ V(s')], (..., S, A), of a value V (..., S); 0 in terminal states, which have no transitions."""
-        mdp = self._problem.mdp
-        return self._paid + np.einsum("sat,...t->...sa", mdp.transition * mdp.discount, V, optimize=True)
-
-    @cached_property
-    def _paid(self) -> FloatArray:
-        """r(s,a) = E[r(s,a,s')], (S, A)."""
-        return np.asarray((self._problem.mdp.transition * self._problem.mdp.reward).sum(axis=-1))
+        return checks.frozen(values.optimal_value(self._problem.mdp))
 
     def _q(self, theta: FloatArray) -> FloatArray:
         return (theta @ self._rows.T).reshape(*theta.shape[:-1], *self._problem.features.shape[:2])
@@ -363,20 +350,3 @@ class Exact:
         except ValueError:
             shapes = f"theta has shape {points[0].shape} and omega {points[1].shape}"
             raise ValueError(f"{shapes}: their leading axes do not fit together") from None
-
-
-def _policy_value(problem: Problem, policy: FloatArray) -> FloatArray:
-    """V = (I − Γ_π)⁻¹ r_π with Γ_π(s,s') = Σ_a π(a|s) P(s'|s,a) γ(s,a,s')."""
-    mdp = problem.mdp
-    paid = np.einsum("...sa,sat,sat->...s", policy, mdp.transition, mdp.reward)
-    gamma = np.einsum("...sa,sat->...st", policy, mdp.transition * mdp.discount)
-    return np.asarray(np.linalg.solve(np.eye(mdp.n_states) - gamma, paid[..., None])[..., 0])
-
-
-def _check_rank(C: FloatArray) -> None:
-    rank = int(np.linalg.matrix_rank(C, hermitian=True))
-    if rank < len(C):
-        raise ValueError(
-            f"features: C = E[φφᵀ] is singular (rank {rank} of {len(C)}); "
-            "the features are linearly dependent on the pairs that the behaviour policy visits"
-        )

@@ -15,6 +15,7 @@ A terminal state is never the ``s`` of a sample (s, a, r, s'); its rows of ``tra
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -132,34 +133,24 @@ class FiniteMDP:
         """The exact MDP of a toy-text environment with a ``P`` table (FrozenLake, CliffWalking, Taxi).
 
         States that no policy can reach are left out; ``state_ids`` maps back to the environment's numbers. An array
-        ``discount`` has the environment's own shape. Further keywords go to ``gymnasium.make``.
+        ``discount`` has the environment's own shape. Further keywords go to ``gymnasium.make``. An environment whose
+        steps do not follow its table (Taxi's ``fickle_passenger``) is refused.
 
         Examples
         --------
         >>> import gqlab as gq
         >>> gq.FiniteMDP.from_gymnasium("FrozenLake-v1", discount=0.95)
         FiniteMDP(n_states=16, n_actions=4, n_terminal=5)
+        >>> taxi = gq.FiniteMDP.from_gymnasium("Taxi-v4", discount=0.95)  # of 500 states 404 can be reached
+        >>> taxi, int(taxi.state_ids[-1])
+        (FiniteMDP(n_states=404, n_actions=6, n_terminal=4), 499)
         """
-        import gymnasium
-
-        try:
-            env = gymnasium.make(env_id, **kwargs)
-        except gymnasium.error.Error as error:
-            raise ValueError(f"env_id is {env_id!r}: {error}") from None
-        try:
-            table = getattr(env.unwrapped, "P", None)
-            initial = getattr(env.unwrapped, "initial_state_distrib", None)
-        finally:
-            env.close()
-        if table is None or initial is None:
-            raise ValueError(
-                f"{env_id} has no table P with an initial distribution: only toy-text environments have one"
-            )
+        table, initial = _toy_text(env_id, kwargs)
         P, r, ended = _read_table(table)
-        keep, terminal = _reachable((P - ended).max(axis=1) > 0, ended.max(axis=1) > 0, np.asarray(initial) > 0)
+        keep, terminal = _reachable((P - ended).max(axis=1) > 0, ended.max(axis=1) > 0, initial > 0)
         inside = np.ix_(keep, np.arange(P.shape[1]), keep)
         gamma = discount if np.ndim(discount) == 0 else checks.array("discount", discount, P.shape)[inside]
-        mdp = cls(P[inside], r[inside], gamma, terminal[keep], np.asarray(initial)[keep])
+        mdp = cls(P[inside], r[inside], gamma, terminal[keep], initial[keep])
         mdp.state_ids = checks.frozen(keep)
         return mdp
 
@@ -198,6 +189,44 @@ def _discount(discount: ArrayLike, S: int, A: int, terminal: NDArray[np.bool_]) 
 
 def _some(states: NDArray[np.intp], most: int = 5) -> str:
     return "{" + ", ".join(str(s) for s in states[:most]) + (", …" if len(states) > most else "") + "}"
+
+
+def _toy_text(env_id: str, kwargs: dict[str, Any]) -> tuple[Any, FloatArray]:
+    """The table P of an environment and the distribution of its first state."""
+    import gymnasium
+
+    if not isinstance(env_id, str):
+        raise ValueError(f"env_id is {env_id!r}, expected the name of an environment such as 'FrozenLake-v1'")
+    try:
+        with warnings.catch_warnings(record=True) as said:  # of an error only the last word counts
+            warnings.simplefilter("always")
+            env = gymnasium.make(env_id, **kwargs)
+    except Exception as error:  # Gymnasium's own, and whatever an environment raises for a wrong keyword
+        raise ValueError(_refused(env_id, kwargs, error)) from None
+    for warning in said:
+        warnings.warn(warning.message, warning.category, stacklevel=3)
+    try:
+        table = getattr(env.unwrapped, "P", None)
+        initial = getattr(env.unwrapped, "initial_state_distrib", None)
+        fickle = getattr(env.unwrapped, "fickle_passenger", False)
+    finally:
+        env.close()
+    if table is None or initial is None:
+        raise ValueError(f"{env_id} has no table P with an initial distribution: only toy-text environments have one")
+    if fickle:  # the destination changes in step(), by a coin that P does not know
+        raise ValueError(f"fickle_passenger is {fickle!r}: the table P of {env_id} does not know of it, expected False")
+    return table, np.asarray(initial, dtype=np.float64)
+
+
+def _refused(env_id: str, kwargs: dict[str, Any], error: Exception) -> str:
+    """Why there is no such environment, in one line."""
+    if isinstance(error, KeyError):  # the message is the key alone
+        for name, value in kwargs.items():
+            if error.args == (value,):
+                return f"{name} is {value!r}, which {env_id} does not have"
+    given = f"env_id is {env_id!r}" + "".join(f", {name} is {value!r}" for name, value in kwargs.items())
+    kind = "" if type(error).__module__.startswith("gymnasium") else f"{type(error).__name__}: "
+    return " ".join(f"{given}: {kind}{error}".split())
 
 
 def _read_table(table: Any) -> tuple[FloatArray, FloatArray, FloatArray]:

@@ -39,6 +39,16 @@ def test_what_is_saved_is_what_is_loaded(store):
     assert loaded.seconds == measured.seconds > 0
 
 
+def test_a_result_that_is_saved_again_replaces_the_one_that_was_read(store):
+    first = measure(JOB)
+    store.save(JOB, first)
+    assert store.load(JOB).seconds == first.seconds
+    again = dataclasses.replace(first, seconds=first.seconds + 1, values={"gradient": first.values["gradient"] + 1})
+    store.save(JOB, again)
+    assert store.load(JOB).seconds == again.seconds
+    assert np.array_equal(store.load(JOB).values["gradient"], again.values["gradient"])
+
+
 @pytest.mark.parametrize(
     "change",
     [

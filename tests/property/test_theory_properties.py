@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gqlab as gq
-from gqlab.exact import PossibleTransitions
+from gqlab.moments import PossibleTransitions
 from gqlab.theory import constants
 from gqlab.theory.choose import eta_omega_interval
 from gqlab.theory.conditions import conditions, recursion, sides

@@ -169,6 +169,37 @@ CASES = {
     "float32 theta0": (lambda: run(theta0=[1e100, 0.0], dtype="float32"), "theta0 holds a number too large for float32"),
     "float32 eta": (lambda: run(algorithm=gq.GreedyGQ(1e-60), dtype="float32"), "eta_theta is too small for float32"),
     "no such environment": (lambda: gq.FiniteMDP.from_gymnasium("Nope-v0"), "env_id is 'Nope-v0'"),
+    "no such version": (
+        lambda: gq.FiniteMDP.from_gymnasium("Taxi-v2"),
+        "env_id is 'Taxi-v2': Environment version v2 for `Taxi` is deprecated. Please use `Taxi-v4` instead.",
+    ),
+    "no such version of the lake": (
+        lambda: gq.FiniteMDP.from_gymnasium("FrozenLake-v0"),
+        "env_id is 'FrozenLake-v0': Environment version v0 for `FrozenLake` is deprecated. Please use `FrozenLake-v1`",
+    ),
+    "no version yet": (lambda: gq.FiniteMDP.from_gymnasium("Taxi-v99"), "env_id is 'Taxi-v99': Environment version `v99`"),
+    "no name": (lambda: gq.FiniteMDP.from_gymnasium("a b!"), "env_id is 'a b!': Malformed environment ID"),
+    "a number": (lambda: gq.FiniteMDP.from_gymnasium(5), "env_id is 5, expected the name of an environment"),
+    "no such module": (
+        lambda: gq.FiniteMDP.from_gymnasium("no_such_module:Lake-v1"),
+        "env_id is 'no_such_module:Lake-v1': ModuleNotFoundError: No module named 'no_such_module'",
+    ),
+    "no such map": (
+        lambda: gq.FiniteMDP.from_gymnasium("FrozenLake-v1", map_name="9x9"),
+        "map_name is '9x9', which FrozenLake-v1 does not have",
+    ),
+    "no such keyword": (
+        lambda: gq.FiniteMDP.from_gymnasium("FrozenLake-v1", wet=True),
+        "env_id is 'FrozenLake-v1', wet is True: TypeError: FrozenLakeEnv.__init__() got an unexpected keyword",
+    ),
+    "no such map, drawn": (
+        lambda: gq.FiniteMDP.from_gymnasium("FrozenLake-v1", desc=np.array("SFFG")),
+        "env_id is 'FrozenLake-v1', desc is array('SFFG', dtype='<U4'): ValueError: not enough values to unpack",
+    ),
+    "a passenger who is not in the table": (
+        lambda: gq.FiniteMDP.from_gymnasium("Taxi-v4", fickle_passenger=True),
+        "fickle_passenger is True: the table P of Taxi-v4 does not know of it, expected False",
+    ),
     "not toy text": (
         lambda: gq.FiniteMDP.from_gymnasium("CartPole-v1"),
         "CartPole-v1 has no table P with an initial distribution",

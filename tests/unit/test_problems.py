@@ -19,7 +19,9 @@ TOY_TEXT = [
     ("FrozenLake-v1", {"map_name": "8x8"}, 64, 11),
     ("FrozenLake-v1", {"map_name": "8x8", "is_slippery": False}, 64, 11),
     ("CliffWalking-v1", {}, 38, 1),
+    ("CliffWalking-v1", {"is_slippery": True}, 38, 1),
     ("Taxi-v4", {}, 404, 4),
+    ("Taxi-v4", {"is_rainy": True}, 404, 4),
 ]
 
 
@@ -45,6 +47,23 @@ def test_toy_text_environments_are_read_exactly(env_id, kwargs, n_states, n_term
     mu = mdp.stationary(uniform)
     assert_close(mu @ mdp.chain(uniform), mu, 1e-12)
     assert (mu[mdp.terminal] == 0).all()
+
+
+def test_the_taxi_that_is_left_is_the_one_that_drives():
+    """The states that it leaves out: the passenger waits at the destination, and the taxi is not the one that came."""
+    mdp = gq.FiniteMDP.from_gymnasium("Taxi-v4", discount=0.95)
+    env = gymnasium.make("Taxi-v4").unwrapped
+    places = np.array([env.decode(int(s)) for s in range(500)])  # row, column, passenger, destination
+    delivered = places[:, 2] == places[:, 3]
+    at_stand = np.array([(row, column) == env.locs[goal] for row, column, _, goal in places])
+    assert mdp.state_ids.tolist() == np.flatnonzero(~delivered | at_stand).tolist()
+    assert mdp.state_ids[mdp.terminal].tolist() == np.flatnonzero(delivered & at_stand).tolist()
+
+
+def test_what_gymnasium_says_of_an_environment_that_it_has_is_passed_on():
+    with pytest.warns(UserWarning, match="Using the latest versioned environment `Taxi-v4`"):
+        mdp = gq.FiniteMDP.from_gymnasium("Taxi")
+    assert mdp.n_states == 404
 
 
 @pytest.mark.parametrize("seed", range(20))

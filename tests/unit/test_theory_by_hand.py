@@ -179,7 +179,26 @@ def test_batch_deviation_of_a_slow_chain_by_hand(monkeypatch: pytest.MonkeyPatch
     assert u == pytest.approx({"B": math.sqrt(19), "C": 0.0, "K": 2 * math.sqrt(19) / 4}, abs=1e-8)
     # Cut off after k = 1, the rest is bounded by 2 max‖F‖ max‖F̄‖ Σ_{t≥1}0.9ᵗ = 2·9: v = 1 + 2(0.9 + 18).
     monkeypatch.setattr("gqlab.theory.deviation.MOST_WORK", 0)
-    assert vars(deviation(problem, certify(problem)))["B"] == pytest.approx(math.sqrt(38.8))
+    cut = deviation(problem, certify(problem))
+    assert pytest.approx(math.sqrt(38.8)) == cut.B
+    # K_t: v = 1/16 + 2(c_1 + rest), F̄ = ±0.225, c_1 = ¼·0.225, max‖F‖ taken as γ + ‖E[K_t]‖ = ¾, so that the rest is
+    # 2·0.75·0.225·9 = 3.0375: v = 6.25 for each of the two.
+    assert pytest.approx(2 * math.sqrt(6.25)) == cut.K
+
+
+def test_the_largest_sum_over_signs_by_hand() -> None:
+    """13 columns and more are too many for all signs: then the sum of the column norms, which is never too small."""
+    few, many = np.ones((1, 12)), np.ones((1, 13))
+    assert constants._signs_norm(few) == pytest.approx(12)
+    assert constants._signs_norm(many) == pytest.approx(13)
+    assert constants._signs_norm(np.array([[3.0, 0, 0], [0, 4, 0]])) == pytest.approx(5)
+    assert constants._signs_norm(np.hstack([3 * np.eye(2), np.zeros((2, 20))])) == pytest.approx(3 * math.sqrt(2))
+    rng = np.random.default_rng(0)
+    for n in (12, 13, 40):
+        matrix = rng.normal(size=(4, n))
+        signs = rng.choice([-1.0, 1.0], size=(20_000, n))
+        reached = np.linalg.norm(signs @ matrix.T, axis=1).max()
+        assert reached <= constants._signs_norm(matrix) * (1 + 1e-12)
 
 
 # --- Each building block has a case that reaches 90 % of it ---------------------------------------------------------
