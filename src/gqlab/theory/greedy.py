@@ -26,6 +26,9 @@ from gqlab.theory.sharp import Sharp
 #: The least ρ that is admitted, as in the other theorems.
 LEAST_RHO = 0.25
 
+#: log x is sought between these.
+RATIOS = [(math.log(1e-12), math.log(1e6))]
+
 
 @dataclass(frozen=True)
 class Poisson:
@@ -65,6 +68,18 @@ class GreedyBound:
         eta = min(1.0, math.sqrt(start / (self.N * n_samples))) if self.N > 0 else 1.0
         eta = max(eta, 1e-300)
         return eta, (start / (eta * n_samples) + 2 * self.M_U / n_samples + self.N * eta) / self.rho
+
+    def samples(self, epsilon: float, J0: float, tracking0: float) -> float:
+        """The least number of samples after which ``best`` is at most ε.
+
+        With η = √(s/(Nn)) the bound is (2√(Ns)z + 2M_U z²)/ρ, z = n^{−1/2}: ε is reached where that is a root.
+        """
+        start, room = J0 + self.b * tracking0, epsilon * self.rho
+        root = math.sqrt(self.N * start)
+        z = room / (root + math.sqrt(root**2 + 2 * self.M_U * room)) if room > 0 else 0.0
+        if z > 0 and start * z**2 > self.N:  # that η is above 1: with η = 1 instead
+            return max(1.0, (start + 2 * self.M_U) / (room - self.N)) if room > self.N else math.inf
+        return max(1.0, z**-2) if z > 0 else math.inf
 
 
 def poisson(problem: Problem) -> Poisson:
@@ -163,7 +178,7 @@ def best_greedy(
                 out[k] = math.log(max(found.best(n_samples, *start)[1], 1e-300))
         return out
 
-    x = math.exp(float(zoom(value, [(math.log(1e-12), math.log(1e6))])[0]))
+    x = math.exp(float(zoom(value, RATIOS)[0]))
     found = greedy_bound(c, x, solved)
     return found, *found.best(n_samples, *start)
 
@@ -182,9 +197,11 @@ def samples_for(problem: Problem, c: Sharp, epsilon: float, start: tuple[float, 
     >>> best_greedy(problem, c, n, (0.1, 0.1))[2] <= 1e-3 < best_greedy(problem, c, 0.9 * n, (0.1, 0.1))[2]
     True
     """
-    low, high = 0.0, math.log(1e40)
-    for _ in range(60):
-        middle = (low + high) / 2
-        enough = best_greedy(problem, c, math.exp(middle), start)[2] <= epsilon
-        low, high = (low, middle) if enough else (middle, high)
-    return float(math.ceil(math.exp(high)))
+    solved = None if c.sampling == "iid" else poisson(problem)
+
+    def value(log_x: FloatArray) -> FloatArray:
+        found = [greedy_bound(c, math.exp(log), solved) for log in log_x]
+        return np.array([math.log(bound.samples(epsilon, *start)) if bound.holds else math.inf for bound in found])
+
+    x = math.exp(float(zoom(value, RATIOS)[0]))
+    return float(math.ceil(greedy_bound(c, x, solved).samples(epsilon, *start)))
