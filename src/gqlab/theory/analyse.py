@@ -79,12 +79,10 @@ def analyse(
     measured = None if result is None else _measured(problem, result)
     stated = assumptions.stated(problem, algorithm.radius)
     own = algorithm.radius if radius_omega is None else radius_omega
-    common: dict[str, Any] = {
-        "problem": repr(problem), "algorithm": repr(algorithm), "n_epochs": n_epochs,
-        "batch_size": algorithm.batch_size, "eta_theta": algorithm.eta_theta, "eta_omega": algorithm.eta_omega,
-        "radius": algorithm.radius, "radius_omega": own, "sampling": sampling, "measured": measured,
-    }  # fmt: skip
     practical = mean_dynamics_step_sizes(problem, theta0) if _smooth(problem) else None
+    common = _settings(problem, algorithm) | {
+        "n_epochs": n_epochs, "radius_omega": own, "sampling": sampling, "measured": measured, "practical": practical
+    }  # fmt: skip
     try:
         both = {
             "as_printed": constants.printed(problem, algorithm.radius),
@@ -93,25 +91,30 @@ def analyse(
         tight = sharp_constants(problem, algorithm.radius, own, sampling)
     except ValueError as error:
         return Report(
-            **common, assumptions=stated, as_printed=None, corrected=None, admissible={}, practical=practical,
-            sharp={}, statements=(), messages=(f"no constants, conditions or bound: {error}",),
+            **common, assumptions=stated, as_printed=None, corrected=None, admissible={}, sharp={}, statements=(),
+            messages=(f"no constants, conditions or bound: {error}",),
         )  # fmt: skip
     updates = float(n_epochs) * algorithm.batch_size
-    unsaid = assumptions.unsaid(problem, both["corrected"], algorithm.eta_theta, updates, theta0, result)
-    known = stated + unsaid
+    known = stated + assumptions.unsaid(problem, both["corrected"], algorithm.eta_theta, updates, theta0, result)
     start = start_terms(problem, theta0, omega0, algorithm.radius, own)
     seen = sampled(problem, algorithm.radius) | sampled_deviations(problem, algorithm.radius, algorithm.radius)
-    seen_sharp = seen | sampled_deviations(problem, algorithm.radius, own) | {"G": None, "H": None}
-    counted = mixing_free(stated) if sampling == "iid" else stated
     points = start_points(problem, theta0, omega0, algorithm.radius, own)
-    said = statements(problem, algorithm, tight, n_epochs, points, start, counted)
+    counted = mixing_free(stated) if sampling == "iid" else stated
     versions = {name: _version(name, c, algorithm, n_epochs, start, known, seen) for name, c in both.items()}
     return Report(
         **common, assumptions=known, as_printed=versions["as_printed"], corrected=versions["corrected"],
-        admissible=_admissible(problem, algorithm), practical=practical,
-        sharp=quantities(tight, seen_sharp), statements=said,
+        admissible=_admissible(problem, algorithm),
+        sharp=_sharp_quantities(problem, tight, seen),
+        statements=statements(problem, algorithm, tight, n_epochs, points, start, counted),
         messages=tuple(_messages(algorithm, versions, both)),
     )  # fmt: skip
+
+
+def _settings(problem: Problem, algorithm: VRGreedyGQ) -> dict[str, Any]:
+    return {
+        "problem": repr(problem), "algorithm": repr(algorithm), "batch_size": algorithm.batch_size,
+        "eta_theta": algorithm.eta_theta, "eta_omega": algorithm.eta_omega, "radius": algorithm.radius,
+    }  # fmt: skip
 
 
 def _version(
@@ -138,6 +141,11 @@ def _admissible(problem: Problem, algorithm: VRGreedyGQ) -> dict[str, StepSizes]
         name: step_sizes(problem, algorithm.batch_size, algorithm.radius, version)
         for name, version in (("as_printed", "printed"), ("corrected", "corrected"))
     }
+
+
+def _sharp_quantities(problem: Problem, c: Sharp, seen: dict[str, float | None]) -> dict[str, Quantity]:
+    """The constants for two radii; ``seen`` is about one, so G and H, which ω's radius enters, are left open."""
+    return quantities(c, seen | sampled_deviations(problem, c.R, c.R_omega) | {"G": None, "H": None})
 
 
 def _quantities(c: Constants, eta_theta: float, seen: dict[str, float | None]) -> dict[str, Quantity]:
