@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import fields
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
 
 import gqlab as gq
+from gqlab.theory import constants
 from gqlab.theory.adversary import CONSTANTS, INEQUALITIES, Points, _climb, largest_ratios
+from gqlab.theory.constants import Constants
 from gqlab.theory.deviation import deviation, discounted_features, independent
 from gqlab.theory.ergodicity import certify
 from gqlab.theory.exponents import growth
@@ -40,6 +44,46 @@ def test_an_adversary_never_exceeds_a_constant_or_an_inequality(capsys: pytest.C
     # and it is an adversary: it reaches most constants, and no inequality is idle
     assert sum(value > 0.95 for value in worst.values()) > 10
     assert min(worst.values()) > 0.02
+
+
+def one_radius(c: Constants) -> Sharp:
+    """The corrected constants of the paper's theorem as those of one radius, for the same adversary."""
+    names = {field.name for field in fields(Sharp)} & {field.name for field in fields(Constants)}
+    own = {name: getattr(c, name) for name in names}
+    return Sharp(**own, R_omega=c.R, sampling="markov", L6=1e9)  # not part of that theorem
+
+
+def test_an_adversary_against_the_paper_s_theorem_corrected() -> None:
+    """Its constants, Lemmas 3 and 4, E‖g‖² ≤ 5G², E‖h‖² ≤ 5H² and inequality (1), given the adversary's batch."""
+
+    def bounds(p: Points, c: Constants) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+        e, exact = p.errors, p.problem.exact
+        g, h = (p.mean((v**2).sum(axis=-1)) for v in p.updates)
+        eta, alpha = p.eta_theta, p.steps[:, 1]
+        after = p.theta[:, None] - eta[:, None, None] * p.updates[0]
+        after = after * np.minimum(1, c.R / np.linalg.norm(after, axis=-1, keepdims=True))
+        star = exact.omega_star(after.reshape(-1, p.problem.dim)).reshape(after.shape)
+        track = p.mean(((p.omega[:, None] - alpha[:, None, None] * p.updates[1] - star) ** 2).sum(axis=-1))
+        noise = 2 * alpha * (e["C3"] + e["C4"]) + 2 * alpha**2 * h + c.drift * eta**2 / alpha * g
+        kept = (1 - 2 * c.lambda_C * alpha) * e["track"]
+        third = c.L1**2 * (6 * e["track"] + 9 * e["track_ref"]) + 9 * c.L2**2 * e["moved"] + 9 * e["C1"]
+        return {
+            "Lemma 3": (g, third + 9 * e["gradient"]),
+            "Lemma 4": (h, 6 * e["track"] + 9 * e["track_ref"] + 6 * c.L5**2 * e["moved"] + 6 * e["C2"]),
+            "5G²": (g, np.full(len(g), 5 * c.G**2)),
+            "5H²": (h, np.full(len(h), 5 * c.H**2)),
+            "(1)": (track - kept, (1 - 0.5 * c.lambda_C * alpha) * e["track"] - kept + noise),
+        }
+
+    for seed in range(8):
+        problem, radius = random_problem(seed), [0.1, 1.0, 10.0, 100.0][seed % 4]
+        c = constants.corrected(problem, radius)
+        names = tuple(name for name in CONSTANTS if name != "L6")
+        assert max(largest_ratios(problem, one_radius(c), seed, 4, 32, names).values()) <= TINY
+        for name in ("Lemma 3", "Lemma 4", "5G²", "5H²", "(1)"):
+            find = partial(lambda p, c, name: bounds(p, c)[name], c=c, name=name)
+            ratio = _climb(problem, one_radius(c), find, np.random.default_rng(seed), 6, 32)
+            assert ratio <= TINY, (seed, name, ratio)
 
 
 def lyapunov(c: Any, theorem: str, eta: float, alpha: float, M: int, order: int) -> list[tuple[float, float, float]]:
@@ -169,13 +213,19 @@ def test_exponents_are_those_that_are_proved() -> None:
             assert slopes[case.name] == pytest.approx(np.full(2, proved), abs=0.02)
 
 
-def test_vertices_hold_every_policy_and_every_slope() -> None:
+def test_vertices_hold_every_policy_and_every_slope(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(0)
     for seed in range(20):
         problem = random_problem(seed)
         C, _, K = problem.exact.moments
         found = norms(problem, 0.1)
         assert found is not None
+        monkeypatch.setattr("gqlab.theory.vertices.MOST_VERTICES", 0)
+        assert norms(problem, 0.1) is None  # too many: the caller keeps its looser bound
+        loose = sharp_constants(problem, 1.0)
+        monkeypatch.undo()
+        tight = sharp_constants(problem, 1.0)
+        assert all(getattr(tight, name) <= getattr(loose, name) * TINY for name in ("omega_star", "L3", "L5", "L"))
         S, A, _ = problem.features.shape
         w = rng.dirichlet(np.full(A, 0.3), size=(500, S))
         if A > 1:  # Σw = 1, Σ|w| ≤ 1.2

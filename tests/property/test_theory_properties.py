@@ -13,7 +13,7 @@ from gqlab.theory import constants
 from gqlab.theory.choose import eta_omega_interval
 from gqlab.theory.conditions import conditions, recursion, sides
 from gqlab.theory.constants import moments
-from gqlab.theory.deviation import deviation
+from gqlab.theory.deviation import deviation, discounted_features
 from gqlab.theory.ergodicity import certify, distances
 from gqlab.theory.sampled import neighbours, random_points, sampled
 from theory_problems import random_problem
@@ -93,6 +93,7 @@ def test_exact_variance_of_batch_means_stays_below_v(seed: int, M: int) -> None:
     phi = x.phi
     assert worst(x.reward[:, None] * phi) <= M * u.B**2 * (1 + 1e-9) + 1e-13
     assert worst(np.einsum("ni,nj->nij", phi, phi).reshape(len(phi), -1)) <= M * u.C**2 * (1 + 1e-9) + 1e-13
+    assert worst(x.gamma[:, None] * phi) <= M * discounted_features(problem, certify(problem)) ** 2 * (1 + 1e-9) + 1e-13
     columns = sum(np.sqrt(worst((x.gamma * (x.s_next == t))[:, None] * phi) / M) for t in range(problem.mdp.n_states))
     assert columns <= u.K * (1 + 1e-9) + 1e-7
 

@@ -288,3 +288,27 @@ def test_the_command_s_options(capsys: pytest.CaptureFixture[str]) -> None:
     out = capsys.readouterr().out
     assert "Greedy-GQ: E‖∇J(θ_ξ)‖²" in out
     assert "schedule, greedy: ε = 0.1" in out
+
+
+def test_the_measured_mean_does_not_depend_on_how_often_a_run_is_recorded(garnet_problem: gq.Problem) -> None:
+    """Recorded at every update and every fiftieth: the trapezoid rule agrees to 3 %; counting each record for the
+    updates after it would not, since ‖∇J‖² falls fast in the beginning."""
+    algorithm = gq.VRGreedyGQ(0.05, 0.05, batch_size=100, radius=100.0)
+    means = []
+    for every in (1, 50):
+        theta0 = np.full(4, 3.0)
+        result = gq.run(garnet_problem, algorithm, 400, n_runs=4, theta0=theta0, record_every=every)
+        report = gq.theory.analyse(garnet_problem, algorithm, 4, theta0, result=result)
+        means.append(report.measured.mean)
+        if every == 50:
+            left = (garnet_problem.exact.gradient(result.theta[:, :-1]) ** 2).sum(axis=-1).mean()
+    assert means[1] == pytest.approx(means[0], rel=0.03)
+    assert left > 1.15 * means[0]
+
+
+def test_greedy_gq_s_fewest_samples_are_enough_and_no_fewer_are() -> None:
+    for M_U, N, epsilon in ((0.0, 1.0, 0.1), (5.0, 1.0, 0.01), (1.0, 1e-6, 3.0)):
+        bound = GreedyBound(x=0.1, b=0.125, rho=0.7, M_U=M_U, N=N)
+        n = bound.samples(epsilon, 0.25, 2.0)
+        assert bound.best(n * (1 + 1e-9), 0.25, 2.0)[1] <= epsilon * (1 + 1e-6)
+        assert n == 1 or bound.best(0.99 * n, 0.25, 2.0)[1] > epsilon

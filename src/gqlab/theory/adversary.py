@@ -17,7 +17,7 @@ import numpy as np
 from gqlab.checks import FloatArray
 from gqlab.problem import Problem
 from gqlab.theory.greedy import greedy_bound, poisson, solve_poisson
-from gqlab.theory.sharp import Sharp
+from gqlab.theory.sharp import Sharp, next_state
 from gqlab.theory.theorems import tracking_step
 
 #: The ratio of two step sizes that Greedy-GQ's inequalities are tried at, as a part of λ_C/(2L₁L₃).
@@ -139,6 +139,29 @@ def _variance_g(p: Points) -> Ratio:
     g, e = p.updates[0], p.errors
     left = p.mean(_square(g - p.mean(g)[:, None]))
     return left, 3 * (p.c.L1**2 * (e["track"] + e["track_ref"]) + p.c.L2**2 * e["moved"])
+
+
+def _deviations(p: Points) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """‖ΔB‖, ‖ΔC‖ and the batch's own u_V and u_φ̂."""
+    x = p.problem.exact.transitions
+    C, b, K = p.problem.exact.moments
+    one_hot = np.eye(p.problem.mdp.n_states)[x.s_next]
+    dB = np.linalg.norm((p.batch * x.reward) @ x.phi - b, axis=1)
+    dC = np.linalg.norm(np.einsum("kn,ni,nj->kij", p.batch, x.phi, x.phi) - C, axis=(1, 2))
+    dK = np.einsum("kn,ni,nt->kit", p.batch * x.gamma, x.phi, one_hot) - K
+    columns, together = np.linalg.norm(dK, axis=1).sum(axis=1), np.linalg.norm(dK.sum(axis=2), axis=1)
+    return dB, dC, *next_state(p.problem, p.c.phi_hat, columns, together)
+
+
+def _uniform_G(p: Points) -> Ratio:
+    """Lemma 4 for this batch: ‖Ĝ(θ, ω*(θ)) − ∇J(θ)‖."""
+    dB, dC, u_V, u_slope = _deviations(p)
+    return np.sqrt(p.errors["C1"]), dB + p.c.R * (dC + u_V) + p.c.omega_star * u_slope
+
+
+def _uniform_H(p: Points) -> Ratio:
+    dB, dC, u_V, _ = _deviations(p)
+    return np.sqrt(p.errors["C2"]), dB + p.c.parts["U"] * dC + p.c.R * u_V
 
 
 def _moved_theta(p: Points, project: bool) -> tuple[FloatArray, FloatArray]:
@@ -280,6 +303,8 @@ def _constants(p: Points) -> dict[str, Ratio]:
 
 #: The inequalities by name; the constants come from ``_constants``.
 INEQUALITIES: dict[str, Callable[[Points], Ratio]] = {
+    "batch mean of G, uniform in θ": _uniform_G,
+    "batch mean of H, uniform in θ": _uniform_H,
     "E‖g‖² (6,3,3,3,3)": _lemma_g,
     "E‖h‖² (5,3,3,2)": _lemma_h,
     "variance of g": _variance_g,

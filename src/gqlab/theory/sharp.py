@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -94,7 +95,8 @@ def sharp_constants(
     K = problem.exact.moments.K
     pair = None if sampling == "iid" else certify(problem)
     u = independent(problem) if pair is None else deviation(problem, pair)
-    u_V, u_slope, u_gamma = _next_state(problem, phi_hat, u.K, discounted_features(problem, pair))
+    u_gamma = discounted_features(problem, pair)
+    u_V, u_slope = (float(value) for value in next_state(problem, phi_hat, u.K, u_gamma))
     C2 = (u.B + U * u.C + R * u_V) ** 2
     return Sharp(
         R=R, R_omega=R_omega, sampling=sampling, r_max=x.r_max, gamma=gamma, lambda_C=x.lambda_C,
@@ -137,8 +139,8 @@ def _maps(problem: Problem, x: Basics) -> dict[str, float]:
     return {"W": min(W, x.delta_max / root), "U": U, "L_u": L_u, "L3": L3, "l_psi": l_psi, "n_K": n_K}
 
 
-def _next_state(problem: Problem, phi_hat: float, u_K: float, u_gamma: float) -> tuple[float, float, float]:
-    """u_V and u_φ̂ with E sup‖ΔK V̄‖² ≤ R²u_V²/M and E sup‖Σ_t φ̂_t ΔK_tᵀω‖² ≤ ‖ω‖²u_φ̂²/M, and u_γ.
+def next_state(problem: Problem, phi_hat: float, u_K: Any, u_gamma: Any) -> tuple[Any, Any]:
+    """u_V and u_φ̂ with ‖ΔK V̄‖ ≤ R u_V and ‖Σ_t φ̂_t ΔK_tᵀω‖ ≤ ‖ω‖u_φ̂, from u_K ≥ Σ_t‖ΔK_t‖ and u_γ ≥ ‖Σ_t ΔK_t‖.
 
     ΔK V̄ = Σ_t ΔK_t⟨ψ_t, θ⟩ with ψ_t in the hull of φ(t, ·). Around any φ̄ it is (Σ_t ΔK_t)⟨φ̄, θ⟩ + Σ_t ΔK_t⟨ψ_t − φ̄, θ⟩,
     and likewise for φ̂_t: features that point the same way leave little for the second part.
@@ -148,7 +150,7 @@ def _next_state(problem: Problem, phi_hat: float, u_K: float, u_gamma: float) ->
     size, wide = float(np.linalg.norm(centre)), float(np.linalg.norm(features - centre, axis=-1).max())
     corners = [vertices.corners(phi, (phi_hat - 1) / 2) for phi in features]
     wider = max(float(np.linalg.norm(corner - centre, axis=-1).max()) for corner in corners)
-    return min(u_K, size * u_gamma + wide * u_K), min(phi_hat * u_K, size * u_gamma + wider * u_K), u_gamma
+    return np.minimum(u_K, size * u_gamma + wide * u_K), np.minimum(phi_hat * u_K, size * u_gamma + wider * u_K)
 
 
 def _fixed(problem: Problem) -> vertices.Norms:
