@@ -161,7 +161,15 @@ def schedule(
     """
     epsilon = checks.number("epsilon", epsilon, above=0)
     c = constants_of(problem, radius, version)
-    J0, tracking0 = start_terms(problem, theta0, omega0, c.R)
+    start = start_terms(problem, theta0, omega0, c.R)
+    practical = mean_dynamics_step_sizes(problem, theta0)
+    T, M, eta_theta, eta_omega, total = least_plan(c, epsilon, start)
+    return Schedule(epsilon, T, M, eta_theta, eta_omega, c.R, version, total, _moves(c, eta_theta), practical)
+
+
+def least_plan(c: Constants, epsilon: float, start: tuple[float, float]) -> tuple[int, int, float, float, float]:
+    """(T, M, η_θ, η_ω, bound) with the smallest TM; ``start`` is (J(θ_0), ‖ω_0 − ω*(θ_0)‖²)."""
+    J0, tracking0 = start
 
     def cost(log_M: float) -> float:
         M = math.exp(log_M)
@@ -171,15 +179,13 @@ def schedule(
     if cost(log_M) >= _INFEASIBLE:
         raise ValueError(f"epsilon is {epsilon:g}: no batch of up to {MOST_SAMPLES:g} samples brings the bound there")
     T_real = math.exp(cost(log_M) - log_M)
-    practical = mean_dynamics_step_sizes(problem, theta0)
     plans = []
     for T in {max(1, math.floor(T_real)), math.ceil(T_real)}:
         M = _least_batch(c, T, epsilon, J0, tracking0, log_M)
         if M is not None:
             total, eta_theta, eta_omega = _best_bound(c, float(M), T, J0, tracking0)
-            moves = _moves(c, eta_theta)
-            plans.append(Schedule(epsilon, T, M, eta_theta, eta_omega, c.R, version, total, moves, practical))
-    return min(plans, key=lambda plan: plan.samples)
+            plans.append((T, M, eta_theta, eta_omega, total))
+    return min(plans, key=lambda plan: plan[0] * plan[1])
 
 
 def start_terms(
