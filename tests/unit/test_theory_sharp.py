@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -312,3 +314,10 @@ def test_greedy_gq_s_fewest_samples_are_enough_and_no_fewer_are() -> None:
         n = bound.samples(epsilon, 0.25, 2.0)
         assert bound.best(n * (1 + 1e-9), 0.25, 2.0)[1] <= epsilon * (1 + 1e-6)
         assert n == 1 or bound.best(0.99 * n, 0.25, 2.0)[1] > epsilon
+
+
+def test_the_certificate_in_the_documentation_is_what_its_code_prints(capsys: pytest.CaptureFixture[str]) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "theory.md").read_text()
+    code, printed = re.search(r"```python\n(import numpy.*?)```\n\nprints\n\n```\n(.*?)```", page, flags=re.S).groups()
+    exec(compile(code, "docs/theory.md", "exec"), {})  # noqa: S102 - the document's own code
+    assert capsys.readouterr().out == printed
