@@ -309,7 +309,7 @@ def test_the_measured_mean_does_not_depend_on_how_often_a_run_is_recorded(garnet
 
 
 def test_greedy_gq_s_fewest_samples_are_enough_and_no_fewer_are() -> None:
-    for M_U, N, epsilon in ((0.0, 1.0, 0.1), (5.0, 1.0, 0.01), (1.0, 1e-6, 3.0)):
+    for M_U, N, epsilon in ((0.0, 1.0, 0.1), (5.0, 1.0, 0.01), (0.0, 0.01, 0.1)):
         bound = GreedyBound(x=0.1, b=0.125, rho=0.7, M_U=M_U, N=N)
         n = bound.samples(epsilon, 0.25, 2.0)
         assert bound.best(n * (1 + 1e-9), 0.25, 2.0)[1] <= epsilon * (1 + 1e-6)
