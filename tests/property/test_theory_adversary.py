@@ -278,9 +278,10 @@ def test_poisson_s_equation_is_solved() -> None:
 def test_what_batches_reach_stays_below_the_deviation_constants() -> None:
     for seed in range(20):
         problem = random_problem(seed)
-        c: Sharp = sharp_constants(problem, 2.0)
-        for name, value in sampled_deviations(problem, c.R, c.R_omega, seed=seed).items():
-            assert value <= getattr(c, name) * TINY + 1e-9
+        for sampling in ("markov", "iid"):
+            c = sharp_constants(problem, 2.0, sampling=sampling)
+            for name, value in sampled_deviations(problem, c.R, c.R_omega, sampling, seed=seed).items():
+                assert value <= getattr(c, name) * TINY + 1e-9
 
 
 def test_the_projected_gradient_mapping() -> None:

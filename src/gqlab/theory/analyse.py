@@ -145,7 +145,7 @@ def _admissible(problem: Problem, algorithm: VRGreedyGQ) -> dict[str, StepSizes]
 
 def _sharp_quantities(problem: Problem, c: Sharp, seen: dict[str, float | None]) -> dict[str, Quantity]:
     """The constants for two radii; ``seen`` is about one, so G and H, which ω's radius enters, are left open."""
-    return quantities(c, seen | sampled_deviations(problem, c.R, c.R_omega) | {"G": None, "H": None})
+    return quantities(c, seen | sampled_deviations(problem, c.R, c.R_omega, c.sampling) | {"G": None, "H": None})
 
 
 def _quantities(c: Constants, eta_theta: float, seen: dict[str, float | None]) -> dict[str, Quantity]:
