@@ -23,6 +23,7 @@ from gqlab.theory.search import edge, largest_eta_theta, least_samples
 from gqlab.theory.sharp import Sharp, sharp_constants
 from gqlab.theory.spread import sampled_deviations
 from gqlab.theory.theorems import GROWTH, LEAST_RHO, evaluate, tracking_step
+from gqlab.theory.uniform import pieces, transition_variance
 from gqlab.theory.vertices import norms
 from theory_problems import benign_problem, by_hand, control_problem, random_problem
 
@@ -259,6 +260,32 @@ def test_independent_samples_deviate_by_their_variance_and_no_more() -> None:
         v = deviation(problem, certify(problem))
         assert u.B <= v.B * TINY + 1e-7
         assert discounted_features(problem, None) <= discounted_features(problem, certify(problem)) * TINY + 1e-7
+
+
+def test_v_by_transitions_is_v_by_states() -> None:
+    """Two ways to the same number, for rφ and φφᵀ; and the fitted pieces have mean 0 and vanish where φ fits exactly."""
+    for seed in range(20):
+        problem = random_problem(seed)
+        x, pair = problem.exact.transitions, certify(problem)
+        u = deviation(problem, pair)
+        square = np.einsum("ni,nj->nij", x.phi, x.phi).reshape(len(x.s), -1)
+        found = [transition_variance(problem, pair, X) for X in (x.reward[:, None] * x.phi, square)]
+        assert np.sqrt(found) == pytest.approx([u.B, u.C], rel=1e-6, abs=1e-7)
+        each, together, _ = pieces(problem)
+        assert np.abs(np.einsum("n,njd->jd", x.probability, each)).max() < 1e-12
+        assert np.abs(x.probability @ together).max() < 1e-12
+    assert sharp_constants(by_hand(), 2.0).C2 < 1e-24
+
+
+def test_what_would_take_too_long_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    tight = sharp_constants(by_hand(), 2.0)
+    monkeypatch.setattr("gqlab.theory.uniform.MOST_WORK", 0)
+    loose = sharp_constants(by_hand(), 2.0)
+    assert tight.C1 < loose.C1
+    # (u_B + R u_C + R u_V + W u_φ̂)² and (u_B + U u_C + R u_V)², by hand
+    root = np.sqrt(0.5)
+    assert pytest.approx((0.5 + 2 * root + 1 + 4 * loose.phi_hat * 0.5) ** 2) == loose.C1
+    assert pytest.approx((0.5 + (1 + 2 * root) * root + 1) ** 2) == loose.C2
 
 
 def test_poisson_s_equation_is_solved() -> None:

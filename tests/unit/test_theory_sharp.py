@@ -35,17 +35,19 @@ def test_control_constants_by_hand() -> None:
     U = 1 + 2 * r  # π = (0, 0): ½[[1,0],[1,0]] has the norm ½√2
     l_psi = r * L3  # C^{−1/2}(B − C) = √½ (C⁻¹B − I)
     psi_max = r * W  # 2.83, below δ_max = 4
-    # u_γ: γφ − E[γφ] = ±¼(1, −1); φ̄ = (½, ½): around it nothing is gained, u_V = u_K = ½ and u_φ̂ = Φ̂u_K.
+    # u_γ: γφ − E[γφ] = ±¼(1, −1); φ̄ = (½, ½): around it nothing is gained, u_V = u_K = ½.
     expected = {
         "R_omega": W,
         "omega_star": W,
         "G": 4 + 0.5 * phi_hat * W,
         "H": 4 + W,
         "C_grad_J": l_psi * psi_max,
-        "C1": (0.5 + 2 * r + 2 * 0.5 + W * phi_hat * 0.5) ** 2,
-        "C2": (0.5 + U * r + 2 * 0.5) ** 2,
+        # r and 1{s'=t} are functions of the action, which one-hot features fit exactly: H(θ, ω*) = 0 at every sample.
+        # Y = (½φ̄ − φ)φᵀ is [[−¾, 0], [¼, 0]] or its mirror image: F = ±½[[−¾, −¼], [¼, ¾]], ‖F‖² = 5/16.
+        "C1": (W * (math.sqrt(5 / 16) + math.sqrt(2) * (0.5 + o) * 0.5)) ** 2,
+        "C2": 0,
         "C3": 4 * (2 * W * r) ** 2,
-        "C4": 4 * (0.5 + U * r + 2 * 0.5) ** 2,
+        "C4": 0,
         "L1": 0.5 * phi_hat,
         "L2": 1 + 0.5 * phi_hat + 0.5 * (phi_hat * L3 + W),
         "L3": L3,
@@ -53,7 +55,7 @@ def test_control_constants_by_hand() -> None:
         "L6": r,  # n_K L_φ̂ = √½·1
         "L": l_psi**2 + W * 0.25 * math.sqrt(2),  # sup‖KV‖ = ¼‖(1, 1)‖
     }
-    assert {name: getattr(c, name) for name in expected} == pytest.approx(expected, rel=1e-6)
+    assert {name: getattr(c, name) for name in expected} == pytest.approx(expected, rel=1e-6, abs=1e-12)
     assert c.parts["u_gamma"] == pytest.approx(0.25 * math.sqrt(2))
     assert (c.parts["U"], c.parts["u_V"]) == pytest.approx((U, 0.5))
     # L₅ = γΦ̂ + sup‖C⁻¹B(θ)‖: both states at (1 + o)e_a − oe_b, ½√2‖(1 + o, −o)‖
@@ -248,8 +250,8 @@ def test_a_periodic_chain_is_no_obstacle_to_greedy_gq(sampling: str) -> None:
         sharp_constants(problem, 1.0)
 
 
-def test_slack_of_the_deviations_is_printed() -> None:
-    report = gq.theory.analyse(by_hand(), gq.VRGreedyGQ(radius=2.0))
+def test_slack_of_the_deviations_is_printed(garnet_problem: gq.Problem) -> None:
+    report = gq.theory.analyse(garnet_problem, gq.VRGreedyGQ(radius=2.0))
     for constants in (report.as_printed.constants, report.corrected.constants, report.sharp):
         for name in ("C1", "C2", "C3", "C4"):
             assert constants[name].reached is not None

@@ -19,6 +19,7 @@ from gqlab.problem import Problem
 from gqlab.theory.greedy import greedy_bound, poisson, solve_poisson
 from gqlab.theory.sharp import Sharp, next_state
 from gqlab.theory.theorems import tracking_step
+from gqlab.theory.uniform import Roots, pieces, uniform
 
 #: The ratio of two step sizes that Greedy-GQ's inequalities are tried at, as a part of λ_C/(2L₁L₃).
 GREEDY_RATIO = 0.3
@@ -164,6 +165,21 @@ def _uniform_H(p: Points) -> Ratio:
     return np.sqrt(p.errors["C2"]), dB + p.c.parts["U"] * dC + p.c.R * u_V
 
 
+def _fitted(p: Points) -> tuple[FloatArray, FloatArray]:
+    """The bounds of :mod:`gqlab.theory.uniform` for this batch."""
+    x = p.problem.exact.transitions
+    each, together, Y = pieces(p.problem)
+    norms = np.linalg.norm(np.einsum("kn,njd->kjd", p.batch, each), axis=-1)
+    total = np.linalg.norm(p.batch @ together, axis=-1)
+    wide = np.linalg.norm((p.batch - x.probability) @ Y, axis=-1)
+    one_hot = np.eye(p.problem.mdp.n_states)[x.s_next] * x.gamma[:, None]
+    dK = np.einsum("kn,ni,nt->kit", p.batch - x.probability, x.phi, one_hot)
+    columns = np.linalg.norm(dK, axis=1).sum(axis=1)
+    u = Roots(norms[:, 0], norms[:, 1:].sum(axis=1), total, _deviations(p)[1], columns, wide)
+    G, H = uniform(p.problem, p.c.phi_hat, p.c.R, p.c.omega_star, u)
+    return G, H
+
+
 def _moved_theta(p: Points, project: bool) -> tuple[FloatArray, FloatArray]:
     """θ after the step for every index, (n, N, d), and the η_θ that was used."""
     eta = p.steps[:, 0] if project else p.eta_theta
@@ -305,6 +321,8 @@ def _constants(p: Points) -> dict[str, Ratio]:
 INEQUALITIES: dict[str, Callable[[Points], Ratio]] = {
     "batch mean of G, uniform in θ": _uniform_G,
     "batch mean of H, uniform in θ": _uniform_H,
+    "batch mean of G, by residuals": lambda p: (np.sqrt(p.errors["C1"]), _fitted(p)[0]),
+    "batch mean of H, by residuals": lambda p: (np.sqrt(p.errors["C2"]), _fitted(p)[1]),
     "E‖g‖² (6,3,3,3,3)": _lemma_g,
     "E‖h‖² (5,3,3,2)": _lemma_h,
     "variance of g": _variance_g,

@@ -55,7 +55,23 @@ class GreedyReport:
 
 def used(constants: dict[str, Quantity]) -> dict[str, Quantity]:
     """Those that this theorem uses: nothing is averaged over batches, and no pair of steps shares a batch."""
-    left_out = ("C1", "C2", "C3", "C4", "L2", "L5", "u_B", "u_C", "u_K", "u_gamma", "u_V", "u_slope", "U")
+    left_out = (
+        "C1",
+        "C2",
+        "C3",
+        "C4",
+        "L2",
+        "L5",
+        "u_B",
+        "u_C",
+        "u_K",
+        "u_gamma",
+        "u_V",
+        "u_slope",
+        "U",
+        "G_fit",
+        "H_fit",
+    )
     return {name: quantity for name, quantity in constants.items() if name not in left_out}
 
 

@@ -20,6 +20,7 @@ from gqlab.theory import vertices
 from gqlab.theory.constants import Basics, basics, signs_norm
 from gqlab.theory.deviation import deviation, discounted_features, independent
 from gqlab.theory.ergodicity import certify
+from gqlab.theory.uniform import roots, uniform
 
 SAMPLINGS = ("markov", "iid")
 
@@ -97,14 +98,16 @@ def sharp_constants(
     u = independent(problem) if pair is None else deviation(problem, pair)
     u_gamma = discounted_features(problem, pair)
     u_V, u_slope = (float(value) for value in next_state(problem, phi_hat, u.K, u_gamma))
-    C2 = (u.B + U * u.C + R * u_V) ** 2
+    fit = roots(problem, pair, u)
+    G_dev, H_dev = (math.inf, math.inf) if fit is None else uniform(problem, phi_hat, R, W, fit)
+    C2 = min(u.B + U * u.C + R * u_V, float(H_dev)) ** 2
     return Sharp(
         R=R, R_omega=R_omega, sampling=sampling, r_max=x.r_max, gamma=gamma, lambda_C=x.lambda_C,
         phi_hat=phi_hat, L_phi_hat=L_phi_hat, delta_max=x.delta_max, omega_star=W,
         G=x.delta_max + gamma * phi_hat * R_omega,
         H=x.delta_max + R_omega,
         C_grad_J=maps["l_psi"] * psi_max,
-        C1=(u.B + R * u.C + R * u_V + W * u_slope) ** 2,
+        C1=min(u.B + R * u.C + R * u_V + W * u_slope, float(G_dev)) ** 2,
         C2=C2,
         C3=2 / x.lambda_C * ((R_omega + W) * u.C) ** 2,
         C4=2 / x.lambda_C * C2,
@@ -114,7 +117,7 @@ def sharp_constants(
         L=maps["l_psi"] ** 2 + L_phi_hat * min(gamma * psi_max, W * signs_norm(K)),
         parts={
             "u_B": u.B, "u_C": u.C, "u_K": u.K, "u_gamma": u_gamma, "u_V": u_V, "u_slope": u_slope, "U": U,
-            "l_psi": maps["l_psi"], "psi_max": psi_max,
+            "l_psi": maps["l_psi"], "psi_max": psi_max, "G_fit": float(G_dev), "H_fit": float(H_dev),
         },
         formulas=FORMULAS,
     )  # fmt: skip
@@ -185,8 +188,10 @@ FORMULAS = {
     "G": "r_max + (1+γ)R + γ Φ̂ R_ω",
     "H": "r_max + (1+γ)R + R_ω",
     "C_grad_J": "ℓ_ψ ψ_max",
-    "C1": "(u_B + R u_C + R u_V + W u_φ̂)²",
-    "C2": "(u_B + U u_C + R u_V)²",
+    "H_fit": "√M sup‖Ĥ(θ, ω*)‖ through the residuals of r + γV̄ fitted by φ (see gqlab.theory.uniform)",
+    "G_fit": "H_fit + W min(Φ̂u_K + u_C, u_Y + sup‖φ̂ − φ̄‖u_K),  Y = (γφ̄ − φ)φᵀ",
+    "C1": "min(u_B + R u_C + R u_V + W u_φ̂, G_fit)²",
+    "C2": "min(u_B + U u_C + R u_V, H_fit)²",
     "C3": "(2/λ_C)((R_ω + W) u_C)²",
     "C4": "(2/λ_C) C₂",
     "L1": "γ Φ̂",
