@@ -220,6 +220,8 @@ def test_control_gets_a_guarantee_that_certifies_progress(target: gq.Operator) -
         # with one radius for both, ω*(θ) may leave ω's ball, and the report says so
         one = gq.theory.analyse(problem, algorithm, int(plan.n_epochs), theta0).statement(name)
         assert one.guarantee == "no"
+        assert one.total < one.at_start
+        assert not one.certifies_progress
         assert "W = 1.4 is not known to be at most R_ω = 1" in one.reasons[0]
 
 
@@ -230,6 +232,7 @@ def test_why_there_is_no_guarantee() -> None:
     assert any("a need of the proof fails" in reason for reason in said.statement("projected").reasons)
     assert any("θ_0 has norm 1" in reason for reason in said.statement("interior").reasons)
     assert math.isinf(said.statement("interior").total)
+    assert not said.statement("interior").says_something
     json.loads(said.to_json())
     with pytest.raises(ValueError, match="omega0 has norm 3"):
         gq.theory.analyse(problem, algorithm, omega0=[3.0, 0.0], radius_omega=2.0)
