@@ -225,6 +225,30 @@ def test_control_gets_a_guarantee_that_certifies_progress(target: gq.Operator) -
         assert "W = 1.4 is not known to be at most R_ω = 1" in one.reasons[0]
 
 
+def test_how_likely_a_run_is_to_leave_by_hand() -> None:
+    """γ = 0.2: C⁻¹b = (0.2, 0), C⁻¹B_π has the rows 0.2φ, norm 0.2√2: ‖ω*‖ ≥ (1 − 0.2√2)r − 0.2, J ≥ ¼‖ω*‖²."""
+    problem, theta0 = control_problem(), np.array([-0.7, -0.7])
+    c = sharp_constants(problem, 10.0)
+    assert c.least_J(8.0) == pytest.approx(0.25 * (8 * (1 - 0.2 * math.sqrt(2)) - 0.2) ** 2)
+    assert c.least_J(0.1) == 0
+    start = float(problem.exact.mspbe(theta0)), float((problem.exact.omega_star(theta0) ** 2).sum())
+    plan = gq.theory.least_samples(c, "interior", 0.07, start)
+    algorithm = gq.VRGreedyGQ(plan.eta_theta, plan.eta_omega, plan.batch_size, radius=10.0)
+    said = gq.theory.analyse(problem, algorithm, int(plan.n_epochs), theta0, radius_omega=c.R_omega).statement(
+        "interior"
+    )
+    mean = said.total * said.coefficients["rho"] * plan.eta_theta * plan.samples
+    assert said.leaves == pytest.approx(mean / c.least_J(10.0 - 3 * c.G * plan.eta_theta))
+    assert 0.01 < said.leaves < 0.05
+    assert mean > start[0]
+    greedy = gq.theory.analyse_greedy(
+        problem, gq.GreedyGQ(1e-6, 1e-5, radius=10.0), 10**6, theta0, radius_omega=c.R_omega
+    ).statement
+    assert greedy.guarantee == "yes"
+    mean = greedy.total * greedy.coefficients["rho"] * 1e-6 * 10**6
+    assert greedy.leaves == pytest.approx(mean / c.least_J(10.0 - c.G * 1e-6))
+
+
 def test_why_there_is_no_guarantee() -> None:
     problem = control_problem()
     algorithm = gq.VRGreedyGQ(0.5, 0.5, 10, radius=1.0)

@@ -313,6 +313,7 @@ def _constants(p: Points) -> dict[str, Ratio]:
         "L4": (most(H - H_omega), against("L4", step_omega)),
         "L5": (most(here[1] - there[1]), against("L5", step)),
         "L6": (spread, against("L6", step)),
+        "least_J": (np.array([c.least_J(r) for r in np.linalg.norm(p.theta, axis=1)]), exact.mspbe(p.theta)),
         "L": (most(p.gradient - exact.gradient(p.theta_ref)), against("L", step)),
     }
 
@@ -339,7 +340,7 @@ INEQUALITIES: dict[str, Callable[[Points], Ratio]] = {
 
 CONSTANTS = (
     "phi_hat", "L_phi_hat", "delta_max", "omega_star", "U", "G", "H", "C_grad_J",
-    "L1", "L2", "L3", "L4", "L5", "L6", "L",
+    "L1", "L2", "L3", "L4", "L5", "L6", "L", "least_J",
 )  # fmt: skip
 
 

@@ -28,7 +28,7 @@ SYMBOLS = {
     "C3": "C₃", "C4": "C₄", "L1": "L₁", "L2": "L₂", "L3": "L₃", "L4": "L₄", "L5": "L₅", "L": "L", "drift": "drift",
     "D": "D", "mixing": "Λρ/(1−ρ)", "c_hat": "ĉ", "k1": "k₁", "k2": "k₂", "u_B": "u_B", "u_C": "u_C", "u_K": "u_K",
     "U": "U", "R_omega": "R_ω", "L6": "L₆", "l_psi": "ℓ_ψ", "psi_max": "ψ_max",
-    "u_gamma": "u_γ", "u_V": "u_V", "u_slope": "u_φ̂", "G_fit": "G_fit", "H_fit": "H_fit",
+    "u_gamma": "u_γ", "u_V": "u_V", "u_slope": "u_φ̂", "G_fit": "G_fit", "H_fit": "H_fit", "C_inv_b": "‖C⁻¹b‖",
 }  # fmt: skip
 
 

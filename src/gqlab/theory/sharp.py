@@ -59,6 +59,11 @@ class Sharp:
     parts: dict[str, float]
     formulas: dict[str, str]
 
+    def least_J(self, radius: float) -> float:
+        """A lower bound on J where ‖θ‖ ≥ ``radius``: ½λ_C‖ω*‖² with ‖ω*‖ ≥ (1 − sup‖C⁻¹B‖)‖θ‖ − ‖C⁻¹b‖, if positive."""
+        slope = 1 - (self.parts["U"] - self.parts["C_inv_b"]) / self.R
+        return 0.5 * self.lambda_C * max(0.0, slope * radius - self.parts["C_inv_b"]) ** 2
+
     @property
     def tracks(self) -> bool:
         """Whether ω*(θ) stays in ω's ball for every θ in θ's: W ≤ R_ω."""
@@ -118,6 +123,7 @@ def sharp_constants(
         parts={
             "u_B": u.B, "u_C": u.C, "u_K": u.K, "u_gamma": u_gamma, "u_V": u_V, "u_slope": u_slope, "U": U,
             "l_psi": maps["l_psi"], "psi_max": psi_max, "G_fit": float(G_dev), "H_fit": float(H_dev),
+            "C_inv_b": maps["C_inv_b"],
         },
         formulas=FORMULAS,
     )  # fmt: skip
@@ -139,7 +145,8 @@ def _maps(problem: Problem, x: Basics) -> dict[str, float]:
         U, W = reward_part + R * values.towards, reward_part + R * values.away
     if slopes is not None:
         L_u, L3, l_psi = min(L_u, slopes.towards), min(L3, slopes.away), min(l_psi, slopes.whitened)
-    return {"W": min(W, x.delta_max / root), "U": U, "L_u": L_u, "L3": L3, "l_psi": l_psi, "n_K": n_K}
+    W = min(W, x.delta_max / root)
+    return {"W": W, "U": U, "L_u": L_u, "L3": L3, "l_psi": l_psi, "n_K": n_K, "C_inv_b": reward_part}
 
 
 def next_state(problem: Problem, phi_hat: float, u_K: Any, u_gamma: Any) -> tuple[Any, Any]:
@@ -182,6 +189,7 @@ FORMULAS = {
     "u_V": "min(u_K, ‖φ̄‖u_γ + max‖φ − φ̄‖u_K),  φ̄ the mean feature",
     "u_slope": "min(Φ̂u_K, ‖φ̄‖u_γ + sup‖φ̂ − φ̄‖u_K)",
     "omega_star": "‖C⁻¹b‖ + R max_π‖C⁻¹B_π − I‖ over deterministic policies π, B_π = E[γφφ_π(s')ᵀ]; at most δ_max/√λ_C",
+    "C_inv_b": "‖C⁻¹b‖",
     "U": "sup‖ω*(θ) + θ‖ = ‖C⁻¹b‖ + R max_π‖C⁻¹B_π‖",
     "l_psi": "sup‖C^{−1/2}(B(θ) − C)‖, at the vertices of what φ̂ can be",
     "psi_max": "min(δ_max, √λ_max(C) W)",

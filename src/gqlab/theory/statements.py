@@ -58,6 +58,7 @@ class Statement:
     guarantee: str
     reasons: tuple[str, ...]
     largest: Choice | None = None
+    leaves: float | None = None  # a bound on the probability that the run comes near the sphere
 
     @property
     def total(self) -> float:
@@ -86,6 +87,8 @@ class Statement:
         for name, value in self.terms.items():
             yield f"  {name:<20}{value:>12.5g}  {TERMS[name]}"
         yield f"  {'total':<20}{self.total:>12.5g}  (C_∇J² = {self.trivial:.5g}; at θ_0 it is {self.at_start:.5g})"
+        if self.leaves is not None:
+            yield f"  the probability that the run ever comes that near the sphere is at most {self.leaves:.4g}"
         if self.largest is not None:
             yield f"  largest admissible pair: {self.largest}"
         yield f"  guarantee: {self.guarantee}" + (f" ({'; '.join(self.reasons)})" if self.reasons else "")
@@ -111,10 +114,18 @@ def statements(
             largest = largest_eta_theta(c, name, algorithm.batch_size)
         except ValueError:
             largest = None
-        out.append(
-            Statement(name, BOUNDED[name], needs, terms, coefficients, c.C_grad_J**2, at_start, word, reasons, largest)
-        )
+        leaves = None
+        if name == "interior":
+            left = sum(terms.values()) * coefficients["rho"] * algorithm.eta_theta * n_epochs * M
+            leaves = _probability(left, c.least_J(c.R - shell))
+        value = (terms, coefficients, c.C_grad_J**2, at_start, word, reasons, largest, leaves)
+        out.append(Statement(name, BOUNDED[name], needs, *value))
     return tuple(out)
+
+
+def _probability(mean: float, level: float) -> float:
+    """Markov's inequality: Ψ ≥ J ≥ level where the run leaves, so that has a probability of at most mean/level."""
+    return min(1.0, mean / level) if level > 0 else 1.0
 
 
 def greedy_statement(
@@ -139,7 +150,8 @@ def greedy_statement(
     coefficients = {"b": found.b, "rho": found.rho, "M_U": found.M_U, "N": found.N}
     return Statement(
         "greedy", BOUNDED["greedy"], needs, terms, coefficients, c.C_grad_J**2, _at_start(problem, c, points[0], None),
-        word, reasons,
+        word, reasons, None,
+        _probability(sum(terms.values()) * scale * algorithm.eta_theta, c.least_J(c.R - c.G * algorithm.eta_theta)),
     )  # fmt: skip
 
 
