@@ -15,7 +15,7 @@ from gqlab.results import RunResult
 from gqlab.theory import assumptions, constants
 from gqlab.theory.assumptions import Assumption
 from gqlab.theory.bound import bound
-from gqlab.theory.choose import StepSizes, largest_eta_theta, start_points, start_terms, step_sizes
+from gqlab.theory.choose import StepSizes, constant_steps, largest_eta_theta, start_points, start_terms, step_sizes
 from gqlab.theory.conditions import conditions, recursion
 from gqlab.theory.constants import C_HAT, Constants
 from gqlab.theory.practical import mean_dynamics_step_sizes
@@ -73,7 +73,7 @@ def analyse(
         raise ValueError(
             f"algorithm is {algorithm!r}: the theorem is about gqlab.VRGreedyGQ; analyse_greedy is for gqlab.GreedyGQ"
         )
-    n_epochs = checks.integer("n_epochs", n_epochs, least=1)
+    n_epochs, steps = checks.integer("n_epochs", n_epochs, least=1), constant_steps(algorithm)
     check_sampling(sampling)
     _check_result(problem, algorithm, n_epochs, theta0, result)
     measured = None if result is None else _measured(problem, result)
@@ -95,7 +95,7 @@ def analyse(
             messages=(f"no constants, conditions or bound: {error}",),
         )  # fmt: skip
     updates = float(n_epochs) * algorithm.batch_size
-    known = stated + assumptions.unsaid(problem, both["corrected"], algorithm.eta_theta, updates, theta0, result)
+    known = stated + assumptions.unsaid(problem, both["corrected"], steps[0], updates, theta0, result)
     start = start_terms(problem, theta0, omega0, algorithm.radius, own)
     seen = sampled(problem, algorithm.radius) | sampled_deviations(problem, algorithm.radius, algorithm.radius)
     points = start_points(problem, theta0, omega0, algorithm.radius, own)
@@ -113,7 +113,7 @@ def analyse(
 def _settings(problem: Problem, algorithm: VRGreedyGQ) -> dict[str, Any]:
     return {
         "problem": repr(problem), "algorithm": repr(algorithm), "batch_size": algorithm.batch_size,
-        "eta_theta": algorithm.eta_theta, "eta_omega": algorithm.eta_omega, "radius": algorithm.radius,
+        **dict(zip(("eta_theta", "eta_omega"), constant_steps(algorithm), strict=True)), "radius": algorithm.radius,
     }  # fmt: skip
 
 
@@ -121,13 +121,13 @@ def _version(
     name: str, c: Constants, algorithm: VRGreedyGQ, n_epochs: int, start: tuple[float, float],
     known: tuple[Assumption, ...], seen: dict[str, float | None],
 ) -> Version:  # fmt: skip
-    steps = (c, algorithm.eta_theta, algorithm.eta_omega, float(algorithm.batch_size))
+    steps = (c, *constant_steps(algorithm), float(algorithm.batch_size))
     tests, c_t = conditions(*steps), recursion(*steps)
     hold = c_t.holds and all(test.holds for test in tests if test.needed)
     word, reasons = guarantee(name, known, hold, valid_proof=name == "corrected")
     return Version(
         name=name,
-        constants=_quantities(c, algorithm.eta_theta, seen),
+        constants=_quantities(c, steps[1], seen),
         conditions=tests,
         recursion=c_t,
         bound=bound(*steps, float(n_epochs), *start),
@@ -168,15 +168,16 @@ def quantities(
 
 def _messages(algorithm: VRGreedyGQ, versions: dict[str, Version], both: dict[str, Constants]) -> list[str]:
     out = []
+    eta_theta, eta_omega = constant_steps(algorithm)
     for name, version in versions.items():
         words = "satisfy" if version.conditions_hold else "do not satisfy"
         failed = [test.label for test in version.conditions if test.needed and not test.holds]
         failed += [] if version.recursion.holds else ["c_0 ≤ 1/8"]
         which = {"as_printed": "the paper's conditions as printed", "corrected": "the corrected conditions"}[name]
         most = largest_eta_theta(both[name], algorithm.batch_size)
-        times = f"; η_θ is {algorithm.eta_theta / most:.3g} times the largest admissible {most:.3g}" if failed else ""
+        times = f"; η_θ is {eta_theta / most:.3g} times the largest admissible {most:.3g}" if failed else ""
         out.append(
-            f"the step sizes η_θ = {algorithm.eta_theta:g}, η_ω = {algorithm.eta_omega:g} {words} {which}"
+            f"the step sizes η_θ = {eta_theta:g}, η_ω = {eta_omega:g} {words} {which}"
             + (f" ({', '.join(failed)} fail{times})" if failed else "")
         )
     return out

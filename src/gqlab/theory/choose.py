@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from gqlab import checks
+from gqlab.algorithms import Algorithm
 from gqlab.checks import FloatArray
 from gqlab.problem import Problem
 from gqlab.theory import bound as bounds
@@ -196,6 +197,14 @@ def start_terms(
     own = radius if radius_omega is None else radius_omega
     theta, omega = (point[None] for point in start_points(problem, theta0, omega0, radius, own))
     return float(problem.exact.mspbe(theta)[0]), float(((omega - problem.exact.omega_star(theta)) ** 2).sum())
+
+
+def constant_steps(algorithm: Algorithm) -> tuple[float, float]:
+    """(η_θ, η_ω) as numbers: what is analysed are constant steps."""
+    return (
+        checks.number("eta_theta", algorithm.eta_theta, above=0),
+        checks.number("eta_omega", algorithm.eta_omega, above=0),
+    )
 
 
 def start_points(

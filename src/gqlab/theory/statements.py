@@ -13,6 +13,7 @@ from gqlab.algorithms import GreedyGQ, VRGreedyGQ
 from gqlab.checks import FloatArray
 from gqlab.problem import Problem
 from gqlab.theory.assumptions import HOLDS, Assumption
+from gqlab.theory.choose import constant_steps
 from gqlab.theory.greedy import LEAST_RHO, greedy_bound, poisson
 from gqlab.theory.search import Choice, largest_eta_theta
 from gqlab.theory.sharp import Sharp
@@ -100,15 +101,15 @@ def statements(
 ) -> tuple[Statement, ...]:  # fmt: skip
     """Both theorems on VR-Greedy-GQ; ``points`` are (θ_0, ω_0), ``start`` is (J(θ_0), ‖ω_0 − ω*(θ_0)‖²)."""
     out = []
+    (eta_theta, eta_omega), M = constant_steps(algorithm), float(algorithm.batch_size)
     for name in THEOREMS:
-        M = float(algorithm.batch_size)
         with np.errstate(all="ignore"):
-            found = evaluate(c, name, algorithm.eta_theta, algorithm.eta_omega, M)
+            found = evaluate(c, name, eta_theta, eta_omega, M)
             terms = {key: _number(value, math.inf) for key, value in found.terms(float(n_epochs), *start).items()}
         needs = {key: _number(value) for key, value in found.needs.items()}
-        shell = 3 * c.G * algorithm.eta_theta if name == "interior" else 0.0
+        shell = 3 * c.G * eta_theta if name == "interior" else 0.0
         word, reasons = _verdict(c, known, needs, points, shell)
-        at_start = _at_start(problem, c, points[0], algorithm.eta_theta if name == "projected" else None)
+        at_start = _at_start(problem, c, points[0], eta_theta if name == "projected" else None)
         coefficients = {key: _number(value) for key, value in found.coefficients.items()}
         try:
             largest = largest_eta_theta(c, name, algorithm.batch_size)
@@ -116,7 +117,7 @@ def statements(
             largest = None
         leaves = None
         if name == "interior":
-            left = sum(terms.values()) * coefficients["rho"] * algorithm.eta_theta * n_epochs * M
+            left = sum(terms.values()) * coefficients["rho"] * eta_theta * n_epochs * M
             leaves = _probability(left, c.least_J(c.R - shell))
         value = (terms, coefficients, c.C_grad_J**2, at_start, word, reasons, largest, leaves)
         out.append(Statement(name, BOUNDED[name], needs, *value))
@@ -133,25 +134,26 @@ def greedy_statement(
     start: tuple[float, float], known: tuple[Assumption, ...],
 ) -> Statement:  # fmt: skip
     """The companion theorem on Greedy-GQ with constant steps."""
-    x = algorithm.eta_theta / algorithm.eta_omega
+    eta_theta, eta_omega = constant_steps(algorithm)
+    x = eta_theta / eta_omega
     found = greedy_bound(c, x, None if c.sampling == "iid" else poisson(problem))
     rho = found.rho if found.b >= 0 else -math.inf
     needs = {"x": c.lambda_C - 2 * x * c.L1 * c.L3, "rho": rho - LEAST_RHO}
     scale = max(rho, 1e-300) * n_samples
     terms = {
-        "initialisation": start[0] / (scale * algorithm.eta_theta),
-        "tracking: start": max(found.b, 0.0) * start[1] / (scale * algorithm.eta_theta),
+        "initialisation": start[0] / (scale * eta_theta),
+        "tracking: start": max(found.b, 0.0) * start[1] / (scale * eta_theta),
         "correlation": 2 * found.M_U / scale,
-        "noise": found.N * algorithm.eta_theta / max(rho, 1e-300) if found.b >= 0 else math.inf,
+        "noise": found.N * eta_theta / max(rho, 1e-300) if found.b >= 0 else math.inf,
     }
     if any(margin < 0 for margin in needs.values()):
         terms = dict.fromkeys(terms, math.inf)
-    word, reasons = _verdict(c, known, needs, points, c.G * algorithm.eta_theta)
+    word, reasons = _verdict(c, known, needs, points, c.G * eta_theta)
     coefficients = {"b": found.b, "rho": found.rho, "M_U": found.M_U, "N": found.N}
     return Statement(
         "greedy", BOUNDED["greedy"], needs, terms, coefficients, c.C_grad_J**2, _at_start(problem, c, points[0], None),
         word, reasons, None,
-        _probability(sum(terms.values()) * scale * algorithm.eta_theta, c.least_J(c.R - c.G * algorithm.eta_theta)),
+        _probability(sum(terms.values()) * scale * eta_theta, c.least_J(c.R - c.G * eta_theta)),
     )  # fmt: skip
 
 
