@@ -273,6 +273,7 @@ def test_a_periodic_chain_is_no_obstacle_to_greedy_gq(sampling: str) -> None:
     algorithm = gq.GreedyGQ(1e-4, 1e-3, radius=1.0)
     report = gq.theory.analyse_greedy(problem, algorithm, radius_omega=2.0, sampling=sampling)
     assert (report.assumptions[3].status, report.statement.guarantee) == ("fails", "yes")
+    assert (report.statement.terms["correlation"] > 0) == (sampling == "markov")
     with pytest.raises(ValueError, match="period 2"):
         sharp_constants(problem, 1.0)
 
