@@ -320,6 +320,10 @@ def test_the_command_s_options(capsys: pytest.CaptureFixture[str]) -> None:
     out = capsys.readouterr().out
     assert "Greedy-GQ: E‖∇J(θ_ξ)‖²" in out
     assert "schedule, greedy: ε = 0.1" in out
+    main(["theory", "garnet", "--radius", "inf"])  # no constants, but a report
+    assert "radius is inf" in capsys.readouterr().out
+    main(["theory", "garnet", "--radius-omega", "proved", "--eta-theta", "1e-6", "--eta-omega", "1e-3"])
+    assert "guarantee: yes (true, but the bound says nothing" in capsys.readouterr().out
 
 
 def test_the_measured_mean_does_not_depend_on_how_often_a_run_is_recorded(garnet_problem: gq.Problem) -> None:

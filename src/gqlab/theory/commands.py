@@ -21,7 +21,7 @@ from gqlab.theory.adversary import largest_ratios
 from gqlab.theory.analyse import analyse
 from gqlab.theory.choose import schedule, start_terms
 from gqlab.theory.companion import GreedyReport, analyse_greedy
-from gqlab.theory.exponents import growth
+from gqlab.theory.exponents import Growth, growth
 from gqlab.theory.greedy import best_greedy, samples_for
 from gqlab.theory.report import Report, plain
 from gqlab.theory.search import least_samples
@@ -89,18 +89,23 @@ def theory(
     )
     subject = paper_problem(problem, checks.integer("seed", seed, least=0))
     theta0 = np.random.default_rng([seed, 2]).standard_normal(subject.dim)
-    own = radius if radius_omega is None else radius_omega
-    c = sharp_constants(subject, radius, None if own == "proved" else own, sampling)
-    common: dict[str, Any] = {"theta0": theta0, "radius_omega": c.R_omega, "sampling": sampling}
+    own: Any = radius if radius_omega is None else radius_omega
+    c = None  # a report alone is given even where there are no constants
+    if epsilon is not None or ratios or exponents or own == "proved":
+        c = sharp_constants(subject, radius, None if own == "proved" else own, sampling)
+        own = c.R_omega
+    common: dict[str, Any] = {"theta0": theta0, "radius_omega": own, "sampling": sampling}
     report: Report | GreedyReport
     if algorithm == "greedy-gq":
         report = analyse_greedy(subject, GreedyGQ(*steps, radius=radius), n_samples=T * M, **common)
     else:
         report = analyse(subject, VRGreedyGQ(*steps, batch_size=M, radius=radius), n_epochs=T, **common)
-    plans = {} if epsilon is None else _plans(subject, algorithm, epsilon, c, theta0)
+    plans = {} if epsilon is None or c is None else _plans(subject, algorithm, epsilon, c, theta0)
     tried = try_steps(subject, radius, theta0, M if algorithm == "vr-greedy-gq" else None)
-    found = largest_ratios(subject, c) if ratios else {}
-    grown = growth(subject, c, start_terms(subject, theta0, None, c.R, c.R_omega)) if exponents else ()
+    found = largest_ratios(subject, c) if ratios and c is not None else {}
+    grown: tuple[Growth, ...] = ()
+    if exponents and c is not None:
+        grown = growth(subject, c, start_terms(subject, theta0, None, c.R, c.R_omega))
     if json:
         more: dict[str, Any] = {"schedules": {name: plain(plan) for name, plan in plans.items()}, "tried": plain(tried)}
         more |= {"ratios": found, "exponents": plain(grown)}

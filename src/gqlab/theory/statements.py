@@ -92,7 +92,10 @@ class Statement:
             yield f"  the probability that the run ever comes that near the sphere is at most {self.leaves:.4g}"
         if self.largest is not None:
             yield f"  largest admissible pair: {self.largest}"
-        yield f"  guarantee: {self.guarantee}" + (f" ({'; '.join(self.reasons)})" if self.reasons else "")
+        reasons = self.reasons
+        if self.guarantee == "yes" and not self.says_something:
+            reasons = ("true, but the bound says nothing: it is above C_∇J²",)
+        yield f"  guarantee: {self.guarantee}" + (f" ({'; '.join(reasons)})" if reasons else "")
 
 
 def statements(
