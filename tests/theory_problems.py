@@ -45,3 +45,11 @@ def by_hand() -> gq.Problem:
     P[:, 0, 0] = P[:, 1, 1] = 1.0
     mdp = gq.FiniteMDP(P, [[1.0, 0.0], [1.0, 0.0]], discount=0.5)
     return gq.Problem(mdp, [np.eye(2), np.eye(2)], target=gq.Softmax(1.0))
+
+
+def control_problem(target: gq.Operator | None = None, discount: float = 0.2) -> gq.Problem:
+    """The problem by hand with a smaller discount and reward: a control problem that the theorems certify with R = 1."""
+    P = np.zeros((2, 2, 2))
+    P[:, 0, 0] = P[:, 1, 1] = 1.0
+    mdp = gq.FiniteMDP(P, [[discount, 0.0], [discount, 0.0]], discount=discount)
+    return gq.Problem(mdp, [np.eye(2), np.eye(2)], target=target or gq.Softmax(1.0))

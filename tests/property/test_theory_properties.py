@@ -13,7 +13,7 @@ from gqlab.theory import constants
 from gqlab.theory.choose import eta_omega_interval
 from gqlab.theory.conditions import conditions, recursion, sides
 from gqlab.theory.constants import moments
-from gqlab.theory.deviation import deviation
+from gqlab.theory.deviation import deviation, discounted_features
 from gqlab.theory.ergodicity import certify, distances
 from gqlab.theory.sampled import neighbours, random_points, sampled
 from theory_problems import random_problem
@@ -93,6 +93,7 @@ def test_exact_variance_of_batch_means_stays_below_v(seed: int, M: int) -> None:
     phi = x.phi
     assert worst(x.reward[:, None] * phi) <= M * u.B**2 * (1 + 1e-9) + 1e-13
     assert worst(np.einsum("ni,nj->nij", phi, phi).reshape(len(phi), -1)) <= M * u.C**2 * (1 + 1e-9) + 1e-13
+    assert worst(x.gamma[:, None] * phi) <= M * discounted_features(problem, certify(problem)) ** 2 * (1 + 1e-9) + 1e-13
     columns = sum(np.sqrt(worst((x.gamma * (x.s_next == t))[:, None] * phi) / M) for t in range(problem.mdp.n_states))
     assert columns <= u.K * (1 + 1e-9) + 1e-7
 
@@ -189,7 +190,9 @@ def test_step_sizes_are_admissible_and_largest(seed: int, radius: float, M: int,
     more = 1.01 * pair.eta_theta
     low, high = eta_omega_interval(c, more, M)
     assert low > high
-    needed = [label for label in sides(c, more, 1.0, M) if version == "printed" or label != "lr-1"]
+    needed = {"printed": ["lr-1", "lr-2", "lr-3", "lr-4", "lr-5", "tracking"]}.get(
+        version, ["lr-2", "lr-5", "tracking", "c_0"]
+    )
     grid = np.geomspace(1e-40, 1.0, 4001)  # and no η_ω of a fine grid either
     values = sides(c, more, grid, M)
     ok = np.ones(len(grid), dtype=bool)
@@ -213,6 +216,7 @@ def test_schedules_satisfy_everything_and_beat_random_ones(seed: int, version: s
         for condition in conditions(c, plan.eta_theta, plan.eta_omega, plan.batch_size)
         if condition.needed
     )
+    assert recursion(c, plan.eta_theta, plan.eta_omega, plan.batch_size).holds
     from gqlab.theory.bound import bound
     from gqlab.theory.choose import start_terms
 
@@ -225,4 +229,5 @@ def test_schedules_satisfy_everything_and_beat_random_ones(seed: int, version: s
         if 0.99 * plan.samples <= M * T:
             continue
         fits = all(k.holds for k in conditions(c, eta_theta, eta_omega, M) if k.needed)
+        fits = fits and recursion(c, eta_theta, eta_omega, M).holds
         assert not (fits and bound(c, eta_theta, eta_omega, M, T, *start).total <= epsilon)

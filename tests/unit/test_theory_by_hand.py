@@ -189,16 +189,16 @@ def test_batch_deviation_of_a_slow_chain_by_hand(monkeypatch: pytest.MonkeyPatch
 def test_the_largest_sum_over_signs_by_hand() -> None:
     """13 columns and more are too many for all signs: then the sum of the column norms, which is never too small."""
     few, many = np.ones((1, 12)), np.ones((1, 13))
-    assert constants._signs_norm(few) == pytest.approx(12)
-    assert constants._signs_norm(many) == pytest.approx(13)
-    assert constants._signs_norm(np.array([[3.0, 0, 0], [0, 4, 0]])) == pytest.approx(5)
-    assert constants._signs_norm(np.hstack([3 * np.eye(2), np.zeros((2, 20))])) == pytest.approx(3 * math.sqrt(2))
+    assert constants.signs_norm(few) == pytest.approx(12)
+    assert constants.signs_norm(many) == pytest.approx(13)
+    assert constants.signs_norm(np.array([[3.0, 0, 0], [0, 4, 0]])) == pytest.approx(5)
+    assert constants.signs_norm(np.hstack([3 * np.eye(2), np.zeros((2, 20))])) == pytest.approx(3 * math.sqrt(2))
     rng = np.random.default_rng(0)
     for n in (12, 13, 40):
         matrix = rng.normal(size=(4, n))
         signs = rng.choice([-1.0, 1.0], size=(20_000, n))
         reached = np.linalg.norm(signs @ matrix.T, axis=1).max()
-        assert reached <= constants._signs_norm(matrix) * (1 + 1e-12)
+        assert reached <= constants.signs_norm(matrix) * (1 + 1e-12)
 
 
 # --- Each building block has a case that reaches 90 % of it ---------------------------------------------------------

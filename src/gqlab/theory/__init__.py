@@ -14,19 +14,38 @@ The derivations, the list of the paper's inconsistencies and the proof of the co
 
 from gqlab.theory.analyse import analyse
 from gqlab.theory.choose import Schedule, StepSizes, schedule, step_sizes
+from gqlab.theory.companion import GreedyReport, analyse_greedy
+from gqlab.theory.greedy import best_greedy
 from gqlab.theory.practical import Practical, mean_dynamics_step_sizes
 from gqlab.theory.repairs import REPAIRS, Repair
 from gqlab.theory.report import Report
+from gqlab.theory.search import Choice, best_steps, largest_eta_theta, least_samples
+from gqlab.theory.sharp import Sharp, sharp_constants
+from gqlab.theory.statements import Statement, mapping
+from gqlab.theory.tried import Tried, try_steps
 
 __all__ = [
     "REPAIRS",
+    "Choice",
+    "GreedyReport",
     "Practical",
     "Repair",
     "Report",
     "Schedule",
+    "Sharp",
+    "Statement",
     "StepSizes",
+    "Tried",
     "analyse",
+    "analyse_greedy",
+    "best_greedy",
+    "best_steps",
+    "largest_eta_theta",
+    "least_samples",
+    "mapping",
     "mean_dynamics_step_sizes",
     "schedule",
+    "sharp_constants",
     "step_sizes",
+    "try_steps",
 ]

@@ -15,12 +15,15 @@ from gqlab.results import RunResult
 from gqlab.theory import assumptions, constants
 from gqlab.theory.assumptions import Assumption
 from gqlab.theory.bound import bound
-from gqlab.theory.choose import StepSizes, largest_eta_theta, start_terms, step_sizes
+from gqlab.theory.choose import StepSizes, constant_steps, largest_eta_theta, start_points, start_terms, step_sizes
 from gqlab.theory.conditions import conditions, recursion
 from gqlab.theory.constants import C_HAT, Constants
 from gqlab.theory.practical import mean_dynamics_step_sizes
 from gqlab.theory.report import Measured, Quantity, Report, Version, guarantee
 from gqlab.theory.sampled import sampled
+from gqlab.theory.sharp import Sharp, check_sampling, sharp_constants
+from gqlab.theory.spread import sampled_deviations
+from gqlab.theory.statements import mixing_free, statements
 
 
 def analyse(
@@ -30,6 +33,8 @@ def analyse(
     theta0: ArrayLike | None = None,
     omega0: ArrayLike | None = None,
     result: RunResult | None = None,
+    radius_omega: float | None = None,
+    sampling: str = "markov",
 ) -> Report:
     """Every assumption, constant, condition and bound of the paper's theorem, for this problem.
 
@@ -44,6 +49,10 @@ def analyse(
         Where the run begins; default zeros.
     result : RunResult, optional
         A run of this algorithm on this problem: its measured E‖∇J(θ_ξ)‖² is put beside the bound.
+    radius_omega : float, optional
+        R_ω, the radius of ω's projection, for the sharper theorems; default: that of θ's, as the algorithm has it.
+    sampling : "markov" or "iid"
+        For the sharper theorems: batches of one trajectory, or of independent samples.
 
     Returns
     -------
@@ -61,51 +70,64 @@ def analyse(
     (True, True, 'tracking: reference')
     """
     if not isinstance(algorithm, VRGreedyGQ):
-        raise ValueError(f"algorithm is {algorithm!r}: the theorem is about gqlab.VRGreedyGQ")
-    n_epochs = checks.integer("n_epochs", n_epochs, least=1)
+        raise ValueError(
+            f"algorithm is {algorithm!r}: the theorem is about gqlab.VRGreedyGQ; analyse_greedy is for gqlab.GreedyGQ"
+        )
+    n_epochs, steps = checks.integer("n_epochs", n_epochs, least=1), constant_steps(algorithm)
+    check_sampling(sampling)
     _check_result(problem, algorithm, n_epochs, theta0, result)
     measured = None if result is None else _measured(problem, result)
     stated = assumptions.stated(problem, algorithm.radius)
-    common: dict[str, Any] = {
-        "problem": repr(problem), "algorithm": repr(algorithm), "n_epochs": n_epochs,
-        "batch_size": algorithm.batch_size, "eta_theta": algorithm.eta_theta, "eta_omega": algorithm.eta_omega,
-        "radius": algorithm.radius, "measured": measured,
-    }  # fmt: skip
+    own = algorithm.radius if radius_omega is None else radius_omega
     practical = mean_dynamics_step_sizes(problem, theta0) if _smooth(problem) else None
+    common = _settings(problem, algorithm) | {
+        "n_epochs": n_epochs, "radius_omega": own, "sampling": sampling, "measured": measured, "practical": practical
+    }  # fmt: skip
     try:
         both = {
             "as_printed": constants.printed(problem, algorithm.radius),
             "corrected": constants.corrected(problem, algorithm.radius),
         }
+        tight = sharp_constants(problem, algorithm.radius, own, sampling)
     except ValueError as error:
         return Report(
-            **common, assumptions=stated, as_printed=None, corrected=None, admissible={}, practical=practical,
+            **common, assumptions=stated, as_printed=None, corrected=None, admissible={}, sharp={}, statements=(),
             messages=(f"no constants, conditions or bound: {error}",),
         )  # fmt: skip
     updates = float(n_epochs) * algorithm.batch_size
-    unsaid = assumptions.unsaid(problem, both["corrected"], algorithm.eta_theta, updates, theta0, result)
-    known = stated + unsaid
-    start = start_terms(problem, theta0, omega0, algorithm.radius)
-    seen = sampled(problem, algorithm.radius)
+    known = stated + assumptions.unsaid(problem, both["corrected"], steps[0], updates, theta0, result)
+    start = start_terms(problem, theta0, omega0, algorithm.radius, own)
+    seen = sampled(problem, algorithm.radius) | sampled_deviations(problem, algorithm.radius, algorithm.radius)
+    points = start_points(problem, theta0, omega0, algorithm.radius, own)
+    counted = mixing_free(stated) if sampling == "iid" else stated
     versions = {name: _version(name, c, algorithm, n_epochs, start, known, seen) for name, c in both.items()}
     return Report(
         **common, assumptions=known, as_printed=versions["as_printed"], corrected=versions["corrected"],
-        admissible=_admissible(problem, algorithm), practical=practical,
+        admissible=_admissible(problem, algorithm),
+        sharp=_sharp_quantities(problem, tight, seen),
+        statements=statements(problem, algorithm, tight, n_epochs, points, start, counted),
         messages=tuple(_messages(algorithm, versions, both)),
     )  # fmt: skip
 
 
+def _settings(problem: Problem, algorithm: VRGreedyGQ) -> dict[str, Any]:
+    return {
+        "problem": repr(problem), "algorithm": repr(algorithm), "batch_size": algorithm.batch_size,
+        **dict(zip(("eta_theta", "eta_omega"), constant_steps(algorithm), strict=True)), "radius": algorithm.radius,
+    }  # fmt: skip
+
+
 def _version(
     name: str, c: Constants, algorithm: VRGreedyGQ, n_epochs: int, start: tuple[float, float],
-    known: tuple[Assumption, ...], seen: dict[str, float],
+    known: tuple[Assumption, ...], seen: dict[str, float | None],
 ) -> Version:  # fmt: skip
-    steps = (c, algorithm.eta_theta, algorithm.eta_omega, float(algorithm.batch_size))
+    steps = (c, *constant_steps(algorithm), float(algorithm.batch_size))
     tests, c_t = conditions(*steps), recursion(*steps)
     hold = c_t.holds and all(test.holds for test in tests if test.needed)
     word, reasons = guarantee(name, known, hold, valid_proof=name == "corrected")
     return Version(
         name=name,
-        constants=_quantities(c, algorithm.eta_theta, seen),
+        constants=_quantities(c, steps[1], seen),
         conditions=tests,
         recursion=c_t,
         bound=bound(*steps, float(n_epochs), *start),
@@ -121,9 +143,22 @@ def _admissible(problem: Problem, algorithm: VRGreedyGQ) -> dict[str, StepSizes]
     }
 
 
-def _quantities(c: Constants, eta_theta: float, seen: dict[str, float]) -> dict[str, Quantity]:
-    values = {**vars(c), **c.parts, "D": c.D(eta_theta), "c_hat": C_HAT}
-    formulas = {**c.formulas, "c_hat": "1/8"}
+def _sharp_quantities(problem: Problem, c: Sharp, seen: dict[str, float | None]) -> dict[str, Quantity]:
+    """The constants for two radii; ``seen`` is about one, so G and H, which ω's radius enters, are left open."""
+    return quantities(c, seen | sampled_deviations(problem, c.R, c.R_omega, c.sampling) | {"G": None, "H": None})
+
+
+def _quantities(c: Constants, eta_theta: float, seen: dict[str, float | None]) -> dict[str, Quantity]:
+    return quantities(c, seen, {"D": c.D(eta_theta), "c_hat": C_HAT}, {"c_hat": "1/8"})
+
+
+def quantities(
+    c: Constants | Sharp, seen: dict[str, float | None], more: dict[str, float] | None = None,
+    formulas: dict[str, str] | None = None,
+) -> dict[str, Quantity]:  # fmt: skip
+    """Constants with their formulas and what random points reach of them."""
+    values = {**vars(c), **c.parts, **(more or {})}
+    formulas = {**c.formulas, **(formulas or {})}
     return {
         name: Quantity(name, float(values[name]), formula, seen.get(name))
         for name, formula in formulas.items()
@@ -133,15 +168,16 @@ def _quantities(c: Constants, eta_theta: float, seen: dict[str, float]) -> dict[
 
 def _messages(algorithm: VRGreedyGQ, versions: dict[str, Version], both: dict[str, Constants]) -> list[str]:
     out = []
+    eta_theta, eta_omega = constant_steps(algorithm)
     for name, version in versions.items():
         words = "satisfy" if version.conditions_hold else "do not satisfy"
         failed = [test.label for test in version.conditions if test.needed and not test.holds]
         failed += [] if version.recursion.holds else ["c_0 ≤ 1/8"]
         which = {"as_printed": "the paper's conditions as printed", "corrected": "the corrected conditions"}[name]
         most = largest_eta_theta(both[name], algorithm.batch_size)
-        times = f"; η_θ is {algorithm.eta_theta / most:.3g} times the largest admissible {most:.3g}" if failed else ""
+        times = f"; η_θ is {eta_theta / most:.3g} times the largest admissible {most:.3g}" if failed else ""
         out.append(
-            f"the step sizes η_θ = {algorithm.eta_theta:g}, η_ω = {algorithm.eta_omega:g} {words} {which}"
+            f"the step sizes η_θ = {eta_theta:g}, η_ω = {eta_omega:g} {words} {which}"
             + (f" ({', '.join(failed)} fail{times})" if failed else "")
         )
     return out
@@ -168,8 +204,9 @@ def _check_result(
 
 
 def _measured(problem: Problem, result: RunResult) -> Measured:
-    """The mean of ‖∇J‖² over the records before the last stands for the mean over all iterates of a run."""
-    squares = (problem.exact.gradient(result.theta[:, :-1]) ** 2).sum(axis=-1).mean(axis=1)
+    """The mean of ‖∇J‖² over all iterates of a run, by the trapezoid rule between its records."""
+    values = (problem.exact.gradient(result.theta) ** 2).sum(axis=-1)
+    squares = np.trapezoid(values, result.updates, axis=1) / result.updates[-1]
     n = len(squares)
     error = float(np.std(squares, ddof=1) / math.sqrt(n)) if n > 1 else math.inf
     return Measured(float(squares.mean()), error, n)

@@ -96,7 +96,7 @@ def remaining(c: Constants, eta_omega: Any, M: Any) -> Any:
 def as_printed(
     c: Constants, eta_theta: Any, eta_omega: Any, M: Any, T: Any, J0: float, tracking0: float
 ) -> dict[str, Any]:
-    """The terms of the paper's final inequality, literally: L₁ unsquared, 1/(TM) without its 4, one bracket early."""
+    """The terms of the paper's final inequality, literally: L₁ unsquared, 1/(TM) without its 4, one bracket late."""
     x2 = (eta_theta / eta_omega) ** 2
     D = c.D(eta_theta)
     curvature = c.L / 2 + C_HAT

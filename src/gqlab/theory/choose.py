@@ -1,9 +1,9 @@
 """Choosing step sizes and schedules by the theorem.
 
-Every needed condition has the form ``left ≤ right`` with a left side that rises with η_θ and, in log η_ω, is convex (a
-sum of positive powers). So the η_ω that go with an η_θ form an interval, and it shrinks as η_θ grows: the largest η_θ
-is found by bisection. The bound is a sum of positive powers as well, hence convex in the logarithms of (M, η_θ, η_ω):
-searching one variable inside another finds the global optimum.
+Every needed condition (c_0 ≤ 1/8 among them) has the form ``left ≤ right`` with a left side that rises with η_θ and, in
+log η_ω, is convex (a sum of positive powers). So the η_ω that go with an η_θ form an interval, and it shrinks as η_θ
+grows: the largest η_θ is found by bisection. The bound is, but for 1 − (1 − ½λ_Cη_ω)ᴹ, a sum of positive powers too,
+hence convex in the logarithms of (M, η_θ, η_ω): searching one variable inside another finds its least value.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from gqlab import checks
+from gqlab.algorithms import Algorithm
 from gqlab.checks import FloatArray
 from gqlab.problem import Problem
 from gqlab.theory import bound as bounds
@@ -95,7 +96,7 @@ class Schedule:
 
 
 def _beside(practical: Practical | None) -> str:
-    return "practical: no stationary point found" if practical is None else f"practical: {practical}"
+    return "mean dynamics: no stationary point found" if practical is None else f"mean dynamics: {practical}"
 
 
 def constants_of(problem: Problem, radius: float, version: str) -> Constants:
@@ -125,8 +126,8 @@ def step_sizes(problem: Problem, batch_size: int, radius: float, version: str = 
     >>> mdp = gq.FiniteMDP([[[0.75, 0.25]], [[0.25, 0.75]]], [[0.03], [0.0]], discount=0.1)
     >>> problem = gq.Problem(mdp, np.eye(2)[:, None, :], target=gq.FixedPolicy([[1.0], [1.0]]))
     >>> pair = gq.theory.step_sizes(problem, batch_size=10_000, radius=1.0)
-    >>> f"{pair.eta_theta:.3g}"  # 3 η_θ M ≤ 1 is what binds
-    '3.33e-05'
+    >>> f"{pair.eta_theta:.3g}"  # c_0 ≤ 1/8 is what binds; lr-3, which only implies it, would stop at 3.33e-05
+    '0.000173'
     """
     M = checks.integer("batch_size", batch_size, least=1)
     c = constants_of(problem, radius, version)
@@ -161,7 +162,15 @@ def schedule(
     """
     epsilon = checks.number("epsilon", epsilon, above=0)
     c = constants_of(problem, radius, version)
-    J0, tracking0 = start_terms(problem, theta0, omega0, c.R)
+    start = start_terms(problem, theta0, omega0, c.R)
+    practical = mean_dynamics_step_sizes(problem, theta0)
+    T, M, eta_theta, eta_omega, total = least_plan(c, epsilon, start)
+    return Schedule(epsilon, T, M, eta_theta, eta_omega, c.R, version, total, _moves(c, eta_theta), practical)
+
+
+def least_plan(c: Constants, epsilon: float, start: tuple[float, float]) -> tuple[int, int, float, float, float]:
+    """(T, M, η_θ, η_ω, bound) with the smallest TM; ``start`` is (J(θ_0), ‖ω_0 − ω*(θ_0)‖²)."""
+    J0, tracking0 = start
 
     def cost(log_M: float) -> float:
         M = math.exp(log_M)
@@ -171,29 +180,44 @@ def schedule(
     if cost(log_M) >= _INFEASIBLE:
         raise ValueError(f"epsilon is {epsilon:g}: no batch of up to {MOST_SAMPLES:g} samples brings the bound there")
     T_real = math.exp(cost(log_M) - log_M)
-    practical = mean_dynamics_step_sizes(problem, theta0)
     plans = []
     for T in {max(1, math.floor(T_real)), math.ceil(T_real)}:
         M = _least_batch(c, T, epsilon, J0, tracking0, log_M)
         if M is not None:
             total, eta_theta, eta_omega = _best_bound(c, float(M), T, J0, tracking0)
-            moves = _moves(c, eta_theta)
-            plans.append(Schedule(epsilon, T, M, eta_theta, eta_omega, c.R, version, total, moves, practical))
-    return min(plans, key=lambda plan: plan.samples)
+            plans.append((T, M, eta_theta, eta_omega, total))
+    return min(plans, key=lambda plan: plan[0] * plan[1])
 
 
 def start_terms(
-    problem: Problem, theta0: ArrayLike | None, omega0: ArrayLike | None, radius: float
-) -> tuple[float, float]:
-    """J(θ_0) and ‖ω_0 − ω*(θ_0)‖²; None: zeros."""
-    points = []
-    for name, value in (("theta0", theta0), ("omega0", omega0)):
-        point = np.zeros(problem.dim) if value is None else checks.array(name, value, (problem.dim,))
-        if np.linalg.norm(point) > radius * (1 + 1e-12):
-            raise ValueError(f"{name} has norm {np.linalg.norm(point):.6g}, outside the ball of radius {radius:g}")
-        points.append(point)
-    theta, omega = points[0][None], points[1][None]
+    problem: Problem, theta0: ArrayLike | None, omega0: ArrayLike | None, radius: float,
+    radius_omega: float | None = None,
+) -> tuple[float, float]:  # fmt: skip
+    """J(θ_0) and ‖ω_0 − ω*(θ_0)‖²; None: zeros, and for ``radius_omega`` the radius of θ."""
+    own = radius if radius_omega is None else radius_omega
+    theta, omega = (point[None] for point in start_points(problem, theta0, omega0, radius, own))
     return float(problem.exact.mspbe(theta)[0]), float(((omega - problem.exact.omega_star(theta)) ** 2).sum())
+
+
+def constant_steps(algorithm: Algorithm) -> tuple[float, float]:
+    """(η_θ, η_ω) as numbers: what is analysed are constant steps."""
+    return (
+        checks.number("eta_theta", algorithm.eta_theta, above=0),
+        checks.number("eta_omega", algorithm.eta_omega, above=0),
+    )
+
+
+def start_points(
+    problem: Problem, theta0: ArrayLike | None, omega0: ArrayLike | None, radius: float, radius_omega: float
+) -> tuple[FloatArray, FloatArray]:
+    """θ_0 and ω_0, zeros where nothing is given; ``ValueError`` for one outside its ball."""
+    points = []
+    for name, value, R in (("theta0", theta0, radius), ("omega0", omega0, radius_omega)):
+        point = np.zeros(problem.dim) if value is None else checks.array(name, value, (problem.dim,))
+        if np.linalg.norm(point) > R * (1 + 1e-12):
+            raise ValueError(f"{name} has norm {np.linalg.norm(point):.6g}, outside the ball of radius {R:g}")
+        points.append(point)
+    return points[0], points[1]
 
 
 def largest_eta_theta(c: Constants, M: float) -> float:

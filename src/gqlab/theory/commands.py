@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import dataclass
 from json import dumps, loads
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from gqlab import checks
-from gqlab.algorithms import VRGreedyGQ
+from gqlab.algorithms import GreedyGQ, VRGreedyGQ
+from gqlab.checks import FloatArray
 from gqlab.features import random_features
 from gqlab.garnet import garnet
 from gqlab.mdp import FiniteMDP
 from gqlab.operators import Softmax
 from gqlab.problem import Problem
+from gqlab.theory.adversary import largest_ratios
 from gqlab.theory.analyse import analyse
-from gqlab.theory.choose import schedule
+from gqlab.theory.choose import schedule, start_terms
+from gqlab.theory.companion import GreedyReport, analyse_greedy
+from gqlab.theory.exponents import Growth, growth
+from gqlab.theory.greedy import best_greedy, samples_for
+from gqlab.theory.report import Report, plain
+from gqlab.theory.search import least_samples
+from gqlab.theory.sharp import Sharp, sharp_constants
+from gqlab.theory.tried import try_steps
 
 #: The paper's own settings; R and σ, which it does not give, as in the experiments here.
 SETTINGS = {
@@ -39,49 +48,112 @@ def theory(
     problem: Literal["garnet", "frozen-lake"],
     /,
     *,
+    algorithm: Literal["vr-greedy-gq", "greedy-gq"] = "vr-greedy-gq",
+    sampling: Literal["markov", "iid"] = "markov",
     eta_theta: float | None = None,
     eta_omega: float | None = None,
     batch_size: int | None = None,
     radius: float = 100.0,
+    radius_omega: float | Literal["proved"] | None = None,
     n_epochs: int | None = None,
     epsilon: float | None = None,
+    ratios: bool = False,
+    exponents: bool = False,
     seed: int = 0,
     json: bool = False,
 ) -> None:
-    """What the convergence theorem says about one of the paper's problems, at the paper's settings or at yours.
+    """What the convergence theorems say about one of the paper's problems, at the paper's settings or at yours.
 
     Args:
         problem: Which of the paper's problems.
+        algorithm: VR-Greedy-GQ, or plain Greedy-GQ with its companion theorem.
+        sampling: One trajectory, or independent samples (for the sharper theorems).
         eta_theta: η_θ; default: the paper's (Garnet 0.02, Frozen Lake 0.2).
         eta_omega: η_ω; default: the paper's (Garnet 0.01, Frozen Lake 0.1).
         batch_size: M; default: the paper's 3000.
         radius: R, the radius of the projection.
+        radius_omega: R_ω, ω's own radius for the sharper theorems; "proved": the least one that is proved to hold ω*.
         n_epochs: T; default: the epochs that the paper's budget allows.
-        epsilon: Also print the schedule that brings the bound to this ε.
+        epsilon: Also print the schedules that bring each bound to this ε.
+        ratios: Also print the largest left/right that an adversary finds of every constant and inequality.
+        exponents: Also print the least samples for ε from 1e-2 to 1e-8 by each theorem, and their slopes.
         seed: Of the random kernel, features and the initial point θ_0 ~ N(0, I).
         json: Print the report as JSON.
     """
     paper = SETTINGS[problem]
     M = checks.integer("batch_size", paper["batch_size"] if batch_size is None else batch_size, least=1)
     T = max(1, int(paper["n_samples"]) // M) if n_epochs is None else n_epochs
-    algorithm = VRGreedyGQ(
-        eta_theta=paper["eta_theta"] if eta_theta is None else eta_theta,
-        eta_omega=paper["eta_omega"] if eta_omega is None else eta_omega,
-        batch_size=M,
-        radius=radius,
+    steps = (
+        paper["eta_theta"] if eta_theta is None else eta_theta,
+        paper["eta_omega"] if eta_omega is None else eta_omega,
     )
     subject = paper_problem(problem, checks.integer("seed", seed, least=0))
     theta0 = np.random.default_rng([seed, 2]).standard_normal(subject.dim)
-    report = analyse(subject, algorithm, n_epochs=T, theta0=theta0)
-    versions = ("printed", "corrected")
-    plans = {} if epsilon is None else {v: schedule(subject, epsilon, radius, v, theta0) for v in versions}
+    own: Any = radius if radius_omega is None else radius_omega
+    c = None  # a report alone is given even where there are no constants
+    if epsilon is not None or ratios or exponents or own == "proved":
+        c = sharp_constants(subject, radius, None if own == "proved" else own, sampling)
+        own = c.R_omega
+    common: dict[str, Any] = {"theta0": theta0, "radius_omega": own, "sampling": sampling}
+    report: Report | GreedyReport
+    if algorithm == "greedy-gq":
+        report = analyse_greedy(subject, GreedyGQ(*steps, radius=radius), n_samples=T * M, **common)
+    else:
+        report = analyse(subject, VRGreedyGQ(*steps, batch_size=M, radius=radius), n_epochs=T, **common)
+    plans = {} if epsilon is None or c is None else _plans(subject, algorithm, epsilon, c, theta0)
+    tried = try_steps(subject, radius, theta0, M if algorithm == "vr-greedy-gq" else None)
+    found = largest_ratios(subject, c) if ratios and c is not None else {}
+    grown: tuple[Growth, ...] = ()
+    if exponents and c is not None:
+        grown = growth(subject, c, start_terms(subject, theta0, None, c.R, c.R_omega))
     if json:
-        values = loads(report.to_json()) | {"schedules": {v: asdict(plan) for v, plan in plans.items()}}
-        print(dumps(values, ensure_ascii=False, indent=1, allow_nan=False))
+        more: dict[str, Any] = {"schedules": {name: plain(plan) for name, plan in plans.items()}, "tried": plain(tried)}
+        more |= {"ratios": found, "exponents": plain(grown)}
+        print(dumps(loads(report.to_json()) | more, ensure_ascii=False, indent=1, allow_nan=False))
         return
     print(report)
-    for version, plan in plans.items():
-        print(f"  schedule, {version}: {plan.line()}")
+    print(f"  practical: {'no stationary point found' if tried is None else tried}")
+    for name, plan in plans.items():
+        print(f"  schedule, {name}: {plan}")
+    for name, value in found.items():
+        print(f"  largest ratio found, {name}: {value:.4f}")
+    for case in grown:
+        print(f"  {case}")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What it takes to bring one bound to ε."""
+
+    epsilon: float
+    samples: float
+    bound: float
+    detail: str
+
+    def __str__(self) -> str:
+        return f"ε = {self.epsilon:g}: {self.samples:.3g} samples ({self.detail})"
+
+
+def _plans(problem: Problem, algorithm: str, epsilon: float, c: Sharp, theta0: FloatArray) -> dict[str, Plan]:
+    """The least numbers of samples, by theorem."""
+    start = start_terms(problem, theta0, None, c.R, c.R_omega)
+    if algorithm == "greedy-gq":
+        n = samples_for(problem, c, epsilon, start)
+        found, eta_theta, total = best_greedy(problem, c, n, start)
+        return {"greedy": Plan(epsilon, n, total, f"η_θ = {eta_theta:.3g}, η_ω = {eta_theta / found.x:.3g}")}
+    out = {}
+    for version in ("printed", "corrected"):
+        old = schedule(problem, epsilon, c.R, version, theta0)
+        note = "" if old.moves_float64 else "; such a step does not change a float64 parameter of size R"
+        pair = f"T = {float(old.n_epochs):.3g}, M = {float(old.batch_size):.3g}, η_θ = {old.eta_theta:.3g}"
+        detail = f"{pair}, η_ω = {old.eta_omega:.3g}{note}"
+        out[version] = Plan(epsilon, float(old.samples), old.bound, detail)
+    for name, theorem, order in (("interior", "interior", 2), ("interior, Lipschitz ω* alone", "interior", 1),
+                                 ("projected", "projected", 2)):  # fmt: skip
+        plan = least_samples(c, theorem, epsilon, start, order)
+        pair = f"T = {plan.n_epochs:.3g}, M = {float(plan.batch_size):.3g}, η_θ = {plan.eta_theta:.3g}"
+        out[name] = Plan(epsilon, plan.samples, plan.bound, f"{pair}, η_ω = {plan.eta_omega:.3g}")
+    return out
 
 
 def rates(*, out: Path = Path("results/rates"), quick: bool = False, seed: int = 0) -> None:

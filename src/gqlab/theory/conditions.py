@@ -4,6 +4,8 @@ Each is written as ``left ≤ right``. With x = η_θ/η_ω and ``drift`` as in 
 use κ₁ = (4/λ_C)[12L₅²η_ω + 9 drift L₂²x²], the share of Σ‖θ_t − θ̃‖² in the summed tracking error.
 
 Lyapunov coefficients: c_M = 0 and c_t = a c_{t+1} + b, hence c_0 = b (aᴹ − 1)/(a − 1); the proof needs c_0 ≤ ĉ = 1/8.
+lr-3 and lr-4 serve only to imply that, so the repaired proof needs, of the printed six, lr-2, lr-5 and tracking, and
+c_0 ≤ 1/8 itself: every condition is reported, and which of them the proof needs.
 """
 
 from __future__ import annotations
@@ -93,17 +95,27 @@ def coefficients(c: Constants, eta_theta: Any, M: Any) -> dict[str, tuple[Any, A
         scale = E1 * M * eta_theta
         fixed, weight = scale * 4.5 * c.L2**2 * c.L * eta_theta, scale * c.D(eta_theta)
     curvature = 9 * (c.L / 2 + C_HAT) * eta_theta
-    return {
+    out = {
         "lr-1": (0.0, linear, inverse, 1.0),
         "lr-3": (third, 0.0, 0.0, 1.0),
         "lr-4": (fixed, weight * linear, weight * inverse, C_HAT),
         "lr-5": (curvature, 0.0, c.D(eta_theta) * c.drift * 36 / c.lambda_C, 0.125),
         "tracking": (0.0, 12 * c.L4**2, 6 * c.drift * c.L1**2, c.lambda_C / 4),
     }
+    if c.version != "printed":  # c_0 = b (aᴹ − 1)/(a − 1) itself
+        growth = _geometric(3 * eta_theta + 9 * c.L2**2 * eta_theta**2, M)
+        weight = growth * eta_theta * c.D(eta_theta)
+        out["c_0"] = (growth * 4.5 * c.L2**2 * c.L * eta_theta**2, weight * linear, weight * inverse, C_HAT)
+    return out
+
+
+def _geometric(a_minus_1: Any, M: Any) -> Any:
+    """(aᴹ − 1)/(a − 1), without cancellation and without overflow."""
+    return np.expm1(np.minimum(M * np.log1p(a_minus_1), 300.0)) / a_minus_1
 
 
 def sides(c: Constants, eta_theta: Any, eta_omega: Any, M: Any) -> dict[str, tuple[Any, float]]:
-    """(left, right) of the six conditions; arrays are taken element by element."""
+    """(left, right) of the six conditions and of c_0 ≤ ĉ; arrays are taken element by element."""
     x2 = (eta_theta / eta_omega) ** 2
     out: dict[str, tuple[Any, float]] = {"lr-2": (np.maximum(eta_theta, eta_omega), 1.0)}
     for label, (constant, linear, inverse, right) in coefficients(c, eta_theta, M).items():
@@ -112,8 +124,8 @@ def sides(c: Constants, eta_theta: Any, eta_omega: Any, M: Any) -> dict[str, tup
 
 
 def needed(c: Constants, label: str) -> bool:
-    """lr-1 (κ₁ ≤ 1) only simplifies the printed recursion; the repaired one does without it."""
-    return c.version == "printed" or label != "lr-1"
+    """Whether the proof uses it. lr-1 (κ₁ ≤ 1), lr-3 and lr-4 only bound c_0; the repaired proof takes c_0 itself."""
+    return c.version == "printed" or label not in ("lr-1", "lr-3", "lr-4")
 
 
 def conditions(c: Constants, eta_theta: float, eta_omega: float, M: float) -> tuple[Condition, ...]:

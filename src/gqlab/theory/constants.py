@@ -22,7 +22,7 @@ from gqlab.checks import FloatArray
 from gqlab.operators import Smoothness
 from gqlab.problem import Problem
 from gqlab.theory.deviation import deviation
-from gqlab.theory.ergodicity import Ergodicity, certify
+from gqlab.theory.ergodicity import certify
 
 #: ĉ, the bound on the coefficient c_t of the Lyapunov function.
 C_HAT = 1 / 8
@@ -80,7 +80,6 @@ class Basics:
     n_actions: int
     diameter: float
     smooth: Smoothness
-    pair: Ergodicity
 
     @property
     def delta_max(self) -> float:
@@ -88,7 +87,7 @@ class Basics:
 
 
 def basics(problem: Problem, radius: float) -> Basics:
-    """r_max, γ, λ_C, the operator's smoothness and (Λ, ρ); ``ValueError`` where one of them does not exist."""
+    """r_max, γ, λ_C and the operator's smoothness; ``ValueError`` where one of them does not exist."""
     if not math.isfinite(radius):
         raise ValueError(f"radius is {radius}: the constants need a finite radius R")
     phi = problem.features
@@ -112,7 +111,6 @@ def basics(problem: Problem, radius: float) -> Basics:
         n_actions=phi.shape[1],
         diameter=diameter,
         smooth=smooth,
-        pair=certify(problem),
     )
 
 
@@ -130,7 +128,7 @@ def printed(problem: Problem, radius: float) -> Constants:
         phi_hat, L_phi_hat = x.smooth.phi_hat, x.smooth.L_phi_hat
     else:
         phi_hat, L_phi_hat = 1 + A * R * k1, A * (k2 * R + 2 * k1)
-    mixing = x.pair.mixing
+    mixing = certify(problem).mixing
     L_delta = 1 + gamma * phi_hat
     W = x.delta_max / x.lambda_C
     L3 = L_delta / x.lambda_C
@@ -193,7 +191,7 @@ def corrected(problem: Problem, radius: float) -> Constants:
     R, gamma, phi_hat, L_phi_hat = x.R, x.gamma, x.smooth.phi_hat, x.smooth.L_phi_hat
     U, L_u, L3, W, l_psi = _maps(problem, x)
     psi_max = min(x.delta_max, math.sqrt(x.lambda_max) * W)
-    u = deviation(problem, x.pair)
+    u = deviation(problem, certify(problem))
     C2 = (u.B + U * u.C + R * u.K) ** 2
     L_delta = 1 + gamma * phi_hat
     return Constants(
@@ -233,7 +231,7 @@ def _maps(problem: Problem, x: Basics) -> tuple[float, float, float, float, floa
         W = reward_part + R * L3
         l_psi = _norm(np.linalg.solve(np.linalg.cholesky(C), B - C))
     else:
-        spread = min(_signs_norm(np.linalg.solve(C, K)), gamma / root)
+        spread = min(signs_norm(np.linalg.solve(C, K)), gamma / root)
         L_u = phi_hat * spread
         U = reward_part + R * spread
         L3 = 1 + L_u
@@ -290,7 +288,7 @@ def _norm(matrix: NDArray[np.floating[Any]]) -> float:
     return float(np.linalg.norm(matrix, 2))
 
 
-def _signs_norm(matrix: NDArray[np.floating[Any]]) -> float:
+def signs_norm(matrix: NDArray[np.floating[Any]]) -> float:
     """sup ‖matrix V‖ over ‖V‖∞ ≤ 1: over all sign vectors where they are few, else the sum of the column norms."""
     columns = matrix[:, np.abs(matrix).max(axis=0) > 0]
     if columns.shape[1] > MOST_SIGNS:

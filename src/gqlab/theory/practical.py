@@ -1,10 +1,10 @@
-"""The practical choice: the largest step sizes for which the *exact mean dynamics* are stable. Not a theorem.
+"""The edge of stability: the largest step sizes for which the *exact mean dynamics* are stable. Not a theorem.
 
     θ ← θ − η_θ E[G_x(θ, ω)]          ω ← ω − η_ω E[H_x(θ, ω)]
 
 Near a stationary point (θ°, ω*(θ°)) the dynamics are linear, z ← (I − diag(η_θ, η_ω) 𝒥) z with the Jacobian 𝒥 of
-(E[G], E[H]); they are stable where the spectral radius of that matrix is below 1. Real runs see noise as well: take a
-fraction of these steps.
+(E[G], E[H]); they are stable where the spectral radius of that matrix is below 1. Runs see noise as well and need far
+less: :mod:`gqlab.theory.tried` runs fractions of this pair and reports what came of them.
 """
 
 from __future__ import annotations
@@ -37,7 +37,9 @@ class Practical:
 
     eta_theta: float
     eta_omega: float
-    label: str = "largest step sizes stable for the exact mean dynamics; not a guarantee"
+    label: str = (
+        "largest step sizes stable for the exact mean dynamics; not a guarantee, and too large for sampled runs"
+    )
 
     def __str__(self) -> str:
         return f"η_θ = {self.eta_theta:.4g}, η_ω = {self.eta_omega:.4g} ({self.label})"
@@ -81,7 +83,7 @@ def spectral_radius(J: FloatArray, eta_theta: float, eta_omega: float) -> float:
 
 
 def mean_dynamics_step_sizes(problem: Problem, theta0: ArrayLike | None = None) -> Practical | None:
-    """The practical choice at the stationary point that a descent from θ_0 finds; None if it finds none.
+    """The edge of stability at the stationary point that a descent from θ_0 finds; None if it finds none.
 
     Examples
     --------

@@ -14,10 +14,12 @@ from gqlab.theory.choose import StepSizes
 from gqlab.theory.conditions import Condition, Recursion
 from gqlab.theory.practical import Practical
 from gqlab.theory.repairs import REPAIRS, Repair
+from gqlab.theory.statements import Statement
 
 #: What is computed from a record's fields and belongs into its JSON.
 PROPERTIES = (
     "margin", "holds", "total", "groups", "dominating", "reached", "conditions_hold", "says_something", "applies",
+    "certifies_progress",
 )  # fmt: skip
 
 SYMBOLS = {
@@ -25,7 +27,8 @@ SYMBOLS = {
     "delta_max": "δ_max", "omega_star": "W = sup‖ω*‖", "G": "G", "H": "H", "C_grad_J": "C_∇J", "C1": "C₁", "C2": "C₂",
     "C3": "C₃", "C4": "C₄", "L1": "L₁", "L2": "L₂", "L3": "L₃", "L4": "L₄", "L5": "L₅", "L": "L", "drift": "drift",
     "D": "D", "mixing": "Λρ/(1−ρ)", "c_hat": "ĉ", "k1": "k₁", "k2": "k₂", "u_B": "u_B", "u_C": "u_C", "u_K": "u_K",
-    "U": "U", "l_psi": "ℓ_ψ", "psi_max": "ψ_max",
+    "U": "U", "R_omega": "R_ω", "L6": "L₆", "l_psi": "ℓ_ψ", "psi_max": "ψ_max",
+    "u_gamma": "u_γ", "u_V": "u_V", "u_slope": "u_φ̂", "G_fit": "G_fit", "H_fit": "H_fit", "C_inv_b": "‖C⁻¹b‖",
 }  # fmt: skip
 
 
@@ -69,7 +72,7 @@ class Version:
 
 @dataclass(frozen=True)
 class Measured:
-    """E‖∇J(θ_ξ)‖² of a run: the mean over its records before the last, over runs, with its standard error."""
+    """E‖∇J(θ_ξ)‖² of a run: the trapezoid rule over its records, the mean over runs, with its standard error."""
 
     mean: float
     standard_error: float
@@ -87,9 +90,13 @@ class Report:
     eta_theta: float
     eta_omega: float
     radius: float
+    radius_omega: float
+    sampling: str
     assumptions: tuple[Assumption, ...]
     as_printed: Version | None
     corrected: Version | None
+    sharp: dict[str, Quantity]
+    statements: tuple[Statement, ...]
     admissible: dict[str, StepSizes]
     practical: Practical | None
     measured: Measured | None
@@ -100,6 +107,10 @@ class Report:
     def applies(self) -> bool:
         """Whether the theorem's constants exist at all for this problem."""
         return self.corrected is not None
+
+    def statement(self, name: str) -> Statement:
+        """The sharper theorem of this name: "interior" or "projected"."""
+        return next(said for said in self.statements if said.name == name)
 
     def to_json(self) -> str:
         """The whole report; numbers beyond float64 are the strings "inf" and "-inf".
@@ -113,24 +124,24 @@ class Report:
         >>> json.loads(report.to_json())["corrected"]["conditions"][2]["holds"]
         False
         """
-        return json.dumps(_plain(self), ensure_ascii=False, indent=1, allow_nan=False)
+        return json.dumps(plain(self), ensure_ascii=False, indent=1, allow_nan=False)
 
     def __str__(self) -> str:
         return "\n".join(_lines(self))
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """Nested dictionaries of a record, with its properties that say whether something holds."""
     if is_dataclass(value) and not isinstance(value, type):
-        out = {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+        out = {field.name: plain(getattr(value, field.name)) for field in fields(value)}
         for name in PROPERTIES:
             if isinstance(getattr(type(value), name, None), property):
-                out[name] = _plain(getattr(value, name))
+                out[name] = plain(getattr(value, name))
         return out
     if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
+        return {key: plain(item) for key, item in value.items()}
     if isinstance(value, tuple | list):
-        return [_plain(item) for item in value]
+        return [plain(item) for item in value]
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     return value
@@ -148,6 +159,9 @@ def _lines(report: Report) -> Iterator[str]:
         if version is not None:
             yield ""
             yield from _version_lines(version)
+    if report.statements:
+        yield ""
+        yield from _sharp_lines(report)
     if report.measured is not None:
         yield ""
         m = report.measured
@@ -157,16 +171,29 @@ def _lines(report: Report) -> Iterator[str]:
     for pair in report.admissible.values():
         yield f"  largest admissible pair: {pair.line()}"
     if report.practical is not None:
-        yield f"  practical: {report.practical}"
+        yield f"  mean dynamics: {report.practical}"
+
+
+def quantity_lines(quantities: dict[str, Quantity]) -> Iterator[str]:
+    """A table of constants: value, the part of it that random points reached, formula."""
+    yield f"  {'constant':<16}{'value':>12}  {'reached':>7}  formula"
+    for name, quantity in quantities.items():
+        reached = "" if quantity.reached is None else f"{100 * quantity.reached:.0f} %"
+        yield f"  {SYMBOLS[name]:<16}{quantity.value:>12.5g}  {reached:>7}  {quantity.formula}"
+
+
+def _sharp_lines(report: Report) -> Iterator[str]:
+    batches = "one trajectory" if report.sampling == "markov" else "independent samples"
+    yield f"The sharper theorems: ‖θ‖ ≤ R = {report.radius:g}, ‖ω‖ ≤ R_ω = {report.radius_omega:.4g}, {batches}"
+    yield from quantity_lines(report.sharp)
+    for said in report.statements:
+        yield from said.lines()
 
 
 def _version_lines(version: Version) -> Iterator[str]:
     title = {"as_printed": "As printed in the paper", "corrected": "Corrected"}[version.name]
     yield f"{title}"
-    yield f"  {'constant':<16}{'value':>12}  {'reached':>7}  formula"
-    for name, quantity in version.constants.items():
-        reached = "" if quantity.reached is None else f"{100 * quantity.reached:.0f} %"
-        yield f"  {SYMBOLS[name]:<16}{quantity.value:>12.5g}  {reached:>7}  {quantity.formula}"
+    yield from quantity_lines(version.constants)
     yield "  conditions (left ≤ right)"
     for condition in version.conditions:
         word = "holds" if condition.holds else "FAILS"

@@ -1,0 +1,111 @@
+"""``analyse_greedy``: what the companion theorem says about Greedy-GQ on one problem."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+
+from numpy.typing import ArrayLike
+
+from gqlab import checks
+from gqlab.algorithms import Algorithm, GreedyGQ
+from gqlab.problem import Problem
+from gqlab.theory import assumptions
+from gqlab.theory.analyse import quantities
+from gqlab.theory.assumptions import Assumption
+from gqlab.theory.choose import start_points, start_terms
+from gqlab.theory.greedy import best_greedy
+from gqlab.theory.report import Quantity, plain, quantity_lines
+from gqlab.theory.sampled import sampled
+from gqlab.theory.sharp import check_sampling, sharp_constants
+from gqlab.theory.statements import Statement, greedy_statement, mixing_free
+
+
+@dataclass(frozen=True)
+class GreedyReport:
+    """The theorem at the given steps, and the steps that it would choose for the same number of samples."""
+
+    problem: str
+    algorithm: str
+    n_samples: int
+    radius_omega: float
+    sampling: str
+    assumptions: tuple[Assumption, ...]
+    sharp: dict[str, Quantity]
+    statement: Statement
+    best_eta_theta: float
+    best_eta_omega: float
+    best_bound: float
+
+    def to_json(self) -> str:
+        """The whole report; numbers beyond float64 are the strings "inf" and "-inf"."""
+        return json.dumps(plain(self), ensure_ascii=False, indent=1, allow_nan=False)
+
+    def __str__(self) -> str:
+        samples = "one trajectory" if self.sampling == "markov" else "independent samples"
+        lines = [f"{self.problem}, {self.algorithm}, {self.n_samples} samples ({samples})", "", "Assumptions"]
+        lines += [f"  [{a.status}] {a.name}: {a.detail}" for a in self.assumptions]
+        lines += ["", *quantity_lines(self.sharp), *self.statement.lines()]
+        lines.append(
+            f"  least bound for as many samples: {self.best_bound:.4g} with η_θ = {self.best_eta_theta:.4g}, "
+            f"η_ω = {self.best_eta_omega:.4g}"
+        )
+        return "\n".join(lines)
+
+
+def used(constants: dict[str, Quantity]) -> dict[str, Quantity]:
+    """Those that this theorem uses: nothing is averaged over batches, and no pair of steps shares a batch."""
+    left_out = (
+        "C1",
+        "C2",
+        "C3",
+        "C4",
+        "L2",
+        "L5",
+        "u_B",
+        "u_C",
+        "u_K",
+        "u_gamma",
+        "u_V",
+        "u_slope",
+        "U",
+        "G_fit",
+        "H_fit",
+    )
+    return {name: quantity for name, quantity in constants.items() if name not in left_out}
+
+
+def analyse_greedy(
+    problem: Problem, algorithm: Algorithm, n_samples: int = 100_000, theta0: ArrayLike | None = None,
+    omega0: ArrayLike | None = None, radius_omega: float | None = None, sampling: str = "markov",
+) -> GreedyReport:  # fmt: skip
+    """The companion theorem on plain Greedy-GQ, for this problem; the arguments are those of ``analyse``.
+
+    Examples
+    --------
+    >>> import numpy as np, gqlab as gq
+    >>> mdp = gq.FiniteMDP([[[0.75, 0.25]], [[0.25, 0.75]]], [[0.03], [0.0]], discount=0.1)
+    >>> problem = gq.Problem(mdp, np.eye(2)[:, None, :], target=gq.FixedPolicy([[1.0], [1.0]]))
+    >>> algorithm = gq.GreedyGQ(eta_theta=1e-4, eta_omega=2e-4, radius=1.0)
+    >>> report = gq.theory.analyse_greedy(problem, algorithm, n_samples=1_000_000, theta0=[0.5, -0.5])
+    >>> report.statement.guarantee, report.statement.certifies_progress
+    ('yes', True)
+    """
+    if not isinstance(algorithm, GreedyGQ):
+        raise ValueError(f"algorithm is {algorithm!r}: this theorem is about gqlab.GreedyGQ")
+    n_samples = checks.integer("n_samples", n_samples, least=1)
+    own = algorithm.radius if radius_omega is None else radius_omega
+    check_sampling(sampling)
+    # Poisson's equation takes the place of batch means and of mixing: a periodic chain will do.
+    c = replace(sharp_constants(problem, algorithm.radius, own, "iid"), sampling=sampling)
+    known = assumptions.stated(problem, algorithm.radius)
+    points = start_points(problem, theta0, omega0, c.R, c.R_omega)
+    start = start_terms(problem, *points, c.R, c.R_omega)
+    said = greedy_statement(problem, algorithm, c, float(n_samples), points, start, mixing_free(known))
+    best, eta_theta, total = best_greedy(problem, c, float(n_samples), start)
+    return GreedyReport(
+        problem=repr(problem), algorithm=repr(algorithm), n_samples=n_samples, radius_omega=c.R_omega,
+        sampling=sampling, assumptions=known,
+        sharp=used(quantities(c, {**sampled(problem, c.R), "G": None, "H": None})),
+        statement=said, best_eta_theta=eta_theta, best_eta_omega=eta_theta / best.x, best_bound=total,
+    )  # fmt: skip

@@ -1,0 +1,131 @@
+"""How far the batch means of G and H lie from their means for every θ at once, with what cancels cancelled.
+
+ω*(θ) + θ is the linear fit of r + γV̄_{s'}(θ) by φ, so H_x(θ, ω*(θ)) is minus φ times the residual of that fit, and the
+residual is linear in the values: with the residuals ε_0 of r and ε_t of γ1{s'=t}, each fitted by φ on its own,
+
+    Ĥ(θ, ω*) = −(Δ_0 + Σ_t V̄_t(θ) Δ_t)              Δ_j the batch mean of ε_j φ
+    Ĝ(θ, ω*) − ∇J = Ĥ(θ, ω*) + (Σ_t φ̂_t ΔK_tᵀ − ΔC) ω*(θ)
+
+and Σ_t φ̂_t ΔK_tᵀ − ΔC = ΔY + Σ_t (φ̂_t − φ̄)ΔK_tᵀ with Y = (γφ̄ − φ)φᵀ, for any vector φ̄: the mean feature is taken.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gqlab.checks import FloatArray
+from gqlab.problem import Problem
+from gqlab.theory import vertices
+from gqlab.theory.deviation import MOST_WORK, NEGLIGIBLE, Deviation
+from gqlab.theory.ergodicity import Ergodicity, behaviour_chain
+
+
+@dataclass(frozen=True)
+class Roots:
+    """√v, or the sizes in one batch, of Δ_0, of the Δ_t (summed), of Σ_t Δ_t, of ΔC, of the ΔK_t (summed) and of ΔY."""
+
+    reward: Any
+    columns: Any
+    total: Any
+    C: Any
+    K: Any
+    Y: Any
+
+
+def pieces(problem: Problem) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """ε_jφ (N, 1 + S, d), reward first, their sum over t (N, d), and Y (N, d²), at every possible transition."""
+    x, d = problem.exact.transitions, problem.dim
+    C, b, K = problem.exact.moments
+    ends = (x.s_next[:, None] == np.arange(problem.mdp.n_states)) * x.gamma[:, None]
+    targets = np.concatenate([x.reward[:, None], ends], axis=1)
+    residual = targets - x.phi @ np.linalg.solve(C, np.concatenate([b[:, None], K], axis=1))
+    each = residual[..., None] * x.phi[:, None, :]
+    Y = (x.gamma[:, None] * centre(problem) - x.phi)[:, :, None] * x.phi[:, None, :]
+    return each, each[:, 1:].sum(axis=1), Y.reshape(-1, d * d)
+
+
+def centre(problem: Problem) -> FloatArray:
+    """φ̄, the mean of the features."""
+    return problem.features.reshape(-1, problem.dim).mean(axis=0)
+
+
+def uniform(problem: Problem, phi_hat: float, R: float, W: float, u: Roots) -> tuple[Any, Any]:
+    """Bounds on sup‖Ĝ(θ, ω*) − ∇J‖ and sup‖Ĥ(θ, ω*)‖ over ‖θ‖ ≤ R, from the sizes of the pieces."""
+    middle = centre(problem)
+    size, wide = float(np.linalg.norm(middle)), float(np.linalg.norm(problem.features - middle, axis=-1).max())
+    ends = [vertices.corners(phi, (phi_hat - 1) / 2) for phi in problem.features]
+    wider = max(float(np.linalg.norm(end - middle, axis=-1).max()) for end in ends)
+    H = u.reward + R * np.minimum(u.columns, size * u.total + wide * u.columns)
+    return H + W * np.minimum(phi_hat * u.K + u.C, u.Y + wider * u.K), H
+
+
+def roots(problem: Problem, pair: Ergodicity | None, u: Deviation) -> Roots | None:
+    """The pieces' √v; without a ``pair``, for independent samples. None where they would take too long.
+
+    Examples
+    --------
+    One-hot features of states that are the actions' own: r + γV̄ is fitted exactly, and H(θ, ω*) never deviates.
+
+    >>> import numpy as np, gqlab as gq
+    >>> P = np.zeros((2, 2, 2)); P[:, 0, 0] = P[:, 1, 1] = 1.0
+    >>> problem = gq.Problem(gq.FiniteMDP(P, [[1.0, 0.0], [1.0, 0.0]], discount=0.5), [np.eye(2), np.eye(2)])
+    >>> found = roots(problem, None, Deviation(0.5, 0.7, 0.5))
+    >>> found.reward, found.columns
+    (0.0, 0.0)
+    """
+    n, d, S = len(problem.exact.transitions.s), problem.dim, problem.mdp.n_states
+    if 50.0 * n * problem.mdp.n_states * (S * d + d * d) > MOST_WORK:
+        return None
+    each, together, Y = pieces(problem)
+    sizes = [np.sqrt(transition_variance(problem, pair, each[:, j])) for j in range(S + 1)]
+    total, wide = (float(np.sqrt(transition_variance(problem, pair, X))) for X in (together, Y))
+    return Roots(float(sizes[0]), float(sum(sizes[1:])), total, u.C, u.K, wide)
+
+
+def transition_variance(problem: Problem, pair: Ergodicity | None, X: FloatArray) -> float:
+    """v of X (N, q), given at every possible transition: see :mod:`gqlab.theory.deviation`.
+
+    Examples
+    --------
+    >>> import gqlab as gq
+    >>> from gqlab.theory.ergodicity import certify
+    >>> mdp = gq.FiniteMDP([[[0.95, 0.05]], [[0.05, 0.95]]], [[1.0], [-1.0]], discount=0.5)
+    >>> problem = gq.Problem(mdp, [[[1.0]], [[1.0]]])
+    >>> X = problem.exact.transitions.reward[:, None]
+    >>> round(transition_variance(problem, certify(problem), X), 6), transition_variance(problem, None, X)
+    (19.0, 1.0)
+    """
+    x, mdp = problem.exact.transitions, problem.mdp
+    F = X - x.probability @ X
+    F = np.where(np.abs(F) <= 1e-14 * np.abs(X).max(initial=1.0), 0.0, F)  # rounding is no deviation
+    square = (F**2).sum(axis=1)
+    if pair is None:
+        return float(x.probability @ square)
+    states, chain = behaviour_chain(problem)
+    position = np.full(mdp.n_states, -1)
+    position[states] = np.arange(len(states))
+    kept = position[x.s] >= 0
+    F, square, at = F[kept], square[kept], position[x.s[kept]]
+    p = (problem.behavior[x.s, x.a] * mdp.transition[x.s, x.a, x.s_next])[kept]
+    follow = np.where(mdp.terminal[:, None], mdp.start, np.eye(mdp.n_states))[:, states][x.s_next[kept]]
+
+    def given_state(values: FloatArray) -> FloatArray:
+        out = np.zeros((len(states), *values.shape[1:]))
+        np.add.at(out, at, p.reshape(-1, *(1,) * (values.ndim - 1)) * values)
+        return out
+
+    Y = given_state(F)  # P^{k−1} F̄
+    scale = 2 * float(np.sqrt(square.max())) * float(np.sqrt((Y**2).sum(axis=1)).max())
+    partial = given_state(square)
+    largest, rest = float(partial.max()), 0.0
+    for k in range(1, 2 + int(min(20_000, MOST_WORK / (len(p) * F.size)))):
+        partial = partial + 2 * given_state((F * (follow @ Y)).sum(axis=1))
+        largest = max(largest, float(partial.max()))
+        rest = scale * pair.tail(k)
+        if rest <= NEGLIGIBLE * largest or scale == 0:
+            break
+        Y = chain @ Y
+    return largest + 2 * rest
