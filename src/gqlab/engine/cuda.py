@@ -60,8 +60,9 @@ def _advance_block(group: Group, shape: Shape, shared: Task, rows: slice, progre
     n = len(plan.seed)
     begin = int(plan.first_record[0])
     end = int(plan.first_record[-1]) + record_count(int(plan.n_updates[-1]), task.records.every)
-    columns = [column[begin:end] for column in task.records[:3]]
-    records = Records(*columns, task.records.every)
+    every = task.records.every
+    theta, omega, watched = (column[begin:end] for column in task.records[:3])
+    records = Records(theta=theta, omega=omega, watched=watched, every=every)
     fresh = not runs.updates.any()
     on_gpu = shared._replace(
         schedule=on_device(type(task.schedule)(*(column[rows] for column in task.schedule))),
@@ -143,8 +144,8 @@ def free_memory() -> int:
 
 def _room(records: Records) -> Records:
     """Room on the device for the records, nothing in it yet."""
-    columns = [cuda.device_array(_not_empty(column.shape), column.dtype) for column in records[:3]]
-    return Records(*columns, records.every)
+    theta, omega, watched = (cuda.device_array(_not_empty(column.shape), column.dtype) for column in records[:3])
+    return Records(theta=theta, omega=omega, watched=watched, every=records.every)
 
 
 def _not_empty(shape: tuple[int, ...]) -> tuple[int, ...]:
