@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -50,13 +51,22 @@ html_sidebars: dict[str, list[str]] = {"**": []}
 exclude_patterns = ["_build"]
 
 
+#: A prime as the converter writes it: a superscript, which is too small to see where it stands in a subscript.
+RAISED_PRIME = re.compile(r"<msup>(<mi>[^<]*</mi>)<mi>&#x02032;</mi></msup>")
+
+
+def _mathml(formula: str, display: str) -> str:
+    prime = r'<mrow>\1<mo lspace="0" rspace="0">&#x02032;</mo></mrow>'  # the character is raised by itself
+    return RAISED_PRIME.sub(prime, convert(formula, display=display))
+
+
 def _inline(translator: Any, node: nodes.math) -> None:
-    translator.body.append(convert(node.astext()))
+    translator.body.append(_mathml(node.astext(), "inline"))
     raise nodes.SkipNode
 
 
 def _block(translator: Any, node: nodes.math_block) -> None:
-    translator.body.append(f'<div class="formula">{convert(node.astext(), display="block")}</div>')
+    translator.body.append(f'<div class="formula">{_mathml(node.astext(), "block")}</div>')
     raise nodes.SkipNode
 
 

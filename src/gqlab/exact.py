@@ -53,7 +53,7 @@ class Exact:
 
     @cached_property
     def transitions(self) -> PossibleTransitions:
-        """What the behaviour policy can meet: the samples x = (s, a, s') and their φ, r, γ and probability.
+        """The samples x = (s, a, s') that the behaviour policy can meet, with their φ, r, γ and probability.
 
         Examples
         --------
@@ -145,7 +145,7 @@ class Exact:
 
     @cached_property
     def fixed_point(self) -> FloatArray:
-        """Under a :class:`FixedPolicy`, the one θ with E[δφ] = 0, (d,): where TD methods and TDC converge.
+        """Under a :class:`FixedPolicy`, the one θ with E[δφ] = 0, (d,), which TD methods and TDC converge to.
 
         ``ValueError`` for any other target, and where E[φ(φ − γφ̂)ᵀ] is singular.
 

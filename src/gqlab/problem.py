@@ -73,7 +73,7 @@ class Problem:
 
     @cached_property
     def exact(self) -> Exact:
-        """The exact quantities: μ, C, J, ∇J, ω*, rewards and values; made when they are first asked for.
+        """The exact quantities, μ, C, J, ∇J, ω*, rewards and values, made when they are first asked for.
 
         ``ValueError`` where they do not exist: features whose C is singular, a behaviour policy whose chain has
         several recurrent classes.
@@ -87,7 +87,7 @@ class Problem:
 
     @cached_property
     def fingerprint(self) -> str:
-        """A digest of everything that defines the problem: equal problems have equal ones."""
+        """A digest of everything that defines the problem; equal problems have equal ones."""
         mdp = self.mdp
         parts = [mdp.transition, mdp.reward, mdp.discount, mdp.terminal, mdp.start, self.features, self.behavior]
         parts.extend(self.target.tables())

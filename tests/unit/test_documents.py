@@ -22,22 +22,71 @@ def test_contributing_quotes_the_source(block):
     assert any(block in source for source in sources)
 
 
-def test_contributing_lists_every_module():
-    text = (ROOT / "CONTRIBUTING.md").read_text()
-    for path in (ROOT / "src" / "gqlab").glob("*.py"):
-        assert path.name in text or path.name in ("__init__.py", "version.py", "cli.py"), path.name
-    for path in (ROOT / "src" / "gqlab" / "engine").glob("*.py"):
-        assert path.name in text or path.name == "__init__.py", path.name
+def listed(package: str) -> str:
+    """The lines of CONTRIBUTING.md's layout under a package: those that are indented deeper than its own."""
+    lines = (ROOT / "CONTRIBUTING.md").read_text().splitlines()
+    first = next(k for k, line in enumerate(lines) if line.strip().startswith(package))
+    depth = len(lines[first]) - len(lines[first].lstrip())
+    last = next(k for k in range(first + 1, len(lines)) if len(lines[k]) - len(lines[k].lstrip()) <= depth)
+    return "\n".join(lines[first:last])
 
 
-@pytest.mark.parametrize("name", ["README.md", "docs/tour.md"])
+@pytest.mark.parametrize(
+    "package", sorted({path.parent for path in (ROOT / "src" / "gqlab").rglob("*.py")}), ids=lambda path: path.name
+)
+def test_contributing_lists_every_module_under_its_package(package):
+    text = listed(f"{package.name}/" if package.name != "gqlab" else "src/gqlab/")
+    modules = {path.name for path in package.glob("*.py")} - {"__init__.py", "version.py", "cli.py"}
+    assert modules <= set(re.findall(r"\w+\.py", text)), modules - set(re.findall(r"\w+\.py", text))
+    if package.name != "gqlab":
+        assert set(re.findall(r"\w+\.py", text)) <= modules  # and none that is gone
+
+
+#: What the code of a page takes for granted, where it does not begin with the imports.
+PREPARED = {
+    "docs/theory.md": """
+import gqlab as gq
+mdp = gq.garnet(seed=0)
+problem = gq.Problem(mdp, gq.random_features(mdp, dim=4))
+"""
+}
+
+#: The pages with code, but for the one whose files test_extending.py writes first.
+PAGES = [
+    str(path.relative_to(ROOT))
+    for path in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
+    if "```python" in path.read_text() and path.name != "extending.md"
+]
+
+
+@pytest.mark.parametrize("name", PAGES)
 def test_the_code_of_the_document_runs_when_pasted(tmp_path, name):
-    code = "\n".join(blocks(name))
+    code = PREPARED.get(name, "") + "\n".join(blocks(name))
     assert "import gqlab as gq" in code
     done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=300
+        [sys.executable, "-W", "error", "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=600
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_the_table_of_the_tour_is_what_its_code_prints(tmp_path):
+    page = (ROOT / "docs" / "tour.md").read_text()
+    [code] = [block for block in blocks("docs/tour.md") if 'watch=gq.Watch("gradient")' in block]
+    start = "\n".join(blocks("docs/tour.md")[:2])
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", start + code], cwd=tmp_path, capture_output=True, text=True, timeout=600
+    )
+    assert done.returncode == 0, done.stderr
+    rows = re.findall(r"^\| (\d+) \| (\S+) \| (\S+) \|$", page, flags=re.M)
+    assert [line.split() for line in done.stdout.splitlines()] == [list(row) for row in rows]
+
+
+def test_every_file_that_a_page_includes_or_links_to_is_there():
+    for path in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")]:
+        text = path.read_text()
+        targets = re.findall(r"\{literalinclude\} (\S+)", text) + re.findall(r"\]\(([^)#:]+\.(?:md|png))\)", text)
+        for target in targets:
+            assert (path.parent / target).is_file(), f"{path.name}: {target}"
 
 
 def test_no_document_or_source_names_a_path_of_a_machine_or_an_index():
