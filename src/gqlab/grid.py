@@ -73,7 +73,7 @@ def sweep(kind: type[Algorithm], **parameters: Any) -> list[Algorithm]:
     >>> gq.sweep(gq.GreedyGQ, eta_theta=[0.01, 0.02], radius=100.0)
     [GreedyGQ(eta_theta=0.01, eta_omega=0.01, radius=100.0), GreedyGQ(eta_theta=0.02, eta_omega=0.01, radius=100.0)]
     """
-    axes = [list(np.atleast_1d(values)) for values in parameters.values()]
+    axes = [np.atleast_1d(values).tolist() for values in parameters.values()]
     return [kind(**dict(zip(parameters, values, strict=True))) for values in itertools.product(*axes)]
 
 

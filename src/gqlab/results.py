@@ -126,7 +126,7 @@ class RunResult:
                 watched={name: Watched(*array) for name, array in _inside("watched/", content).items()},
                 metadata=metadata,
             )
-            result._check()
+            result.check()
         except (ValueError, KeyError, AttributeError, TypeError, zipfile.BadZipFile, EOFError) as error:
             raise ValueError(f"{os.fspath(path)} is not a result that gqlab saved ({error})") from None
         return result
@@ -139,7 +139,7 @@ class RunResult:
             columns[:, :, QUANTITIES.index(name)] = np.stack(seen, axis=-1)
         return columns.reshape(n_runs, n_records, -1)
 
-    def _check(self) -> None:
+    def check(self) -> None:
         """Every array has the shape and the type that :func:`gqlab.run` gives it: compiled code will trust them."""
         n_runs, n_records, d = self.theta.shape
         number = np.dtype(self.metadata["dtype"])
@@ -161,6 +161,11 @@ class RunResult:
             if (array.shape, array.dtype) != (shape, dtype):
                 raise ValueError(f"{name} is {array.dtype}{array.shape}, expected {dtype}{shape}")
         last, every = int(self.updates[-1]), self.metadata["record_every"]
+        if not isinstance(every, int) or every < 1 or last < 0:
+            raise ValueError(f"updates end at {last}, one record for {every!r}")
+        for name in ("next_output", "output_update", "diverged_at"):
+            if (arrays[name] < -1).any():
+                raise ValueError(f"{name} holds a negative number")
         whole = self.algorithm.n_updates(int(self.algorithm.samples(self.updates[-1:])[0])) == last
         if not whole or not np.array_equal(self.updates, recorded_updates(last, every)):
             raise ValueError("updates are not those of a run")

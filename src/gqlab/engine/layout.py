@@ -17,6 +17,7 @@ from gqlab.measure.compiled import exact_tables
 from gqlab.measure.watch import QUANTITIES, Unwatched, Watching, watch_parameters
 from gqlab.operators import OPERATORS
 from gqlab.problem import Problem
+from gqlab.results import RunResult
 from gqlab.rules.dispatch import annotated, is_parameter, parameters
 from gqlab.rules.memory import Array, Sizes
 from gqlab.rules.point import DensePoint
@@ -165,7 +166,7 @@ class Group:
         counts = np.empty((n, self.kept_sizes[False]), dtype=np.int64)
         for name, kept in self.kept.items():
             columns = (numbers if kept.is_number else counts)[:, kept.first : kept.first + kept.array.size]
-            columns[...] = kept.array.fill if cell.resume is None else cell.resume.memory[name]
+            columns[...] = kept.array.fill if cell.resume is None else _remembered(cell.resume, name, columns)
         if cell.resume is not None:
             before = cell.resume
             return Runs(
@@ -228,7 +229,16 @@ class Group:
             raise ValueError(f"eta_theta is too small for {dtype}")
 
 
-def _old_records(before: Any, updates: NDArray[np.int64], every: int, view: dict[str, NDArray[Any]]) -> None:
+def _remembered(before: RunResult, name: str, columns: NDArray[Any]) -> NDArray[Any]:
+    """What a result that is resumed kept under a name."""
+    values = before.memory.get(name)
+    if values is None or (values.shape, values.dtype) != (columns.shape, columns.dtype):
+        found = "nothing" if values is None else f"{values.dtype}{values.shape}"
+        raise ValueError(f"resume: that result keeps {found} of {name}, expected {columns.dtype}{columns.shape}")
+    return values
+
+
+def _old_records(before: RunResult, updates: NDArray[np.int64], every: int, view: dict[str, NDArray[Any]]) -> None:
     """Write the records that exist already: those of the result that is resumed."""
     # Its last point may stand between two record points of the longer run: then it is not one of them.
     kept = before.updates % every == 0

@@ -117,12 +117,16 @@ def _known(resume: RunResult, problem: Problem, algorithm: Algorithm) -> dict[st
     """The settings of a result that is to be resumed, which must be of this problem and algorithm."""
     if not isinstance(resume, RunResult):
         raise ValueError(f"resume is {resume!r}, expected a RunResult")
-    if resume.metadata["problem"] != problem.fingerprint:
+    try:
+        resume.check()
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"resume: that result is not one that gqlab.run gave ({error})") from None
+    if resume.metadata["problem"] != problem.fingerprint or resume.theta.shape[-1] != problem.dim:
         raise ValueError("resume: that result is of another problem")
     if resume.algorithm != algorithm:
         raise ValueError(f"resume: that result is of {resume.algorithm!r}, not of {algorithm!r}")
-    if (resume.state >= problem.mdp.n_states).any():
-        raise ValueError("resume: that result has a state that the problem does not have")
+    if (resume.state >= problem.mdp.n_states).any() or problem.mdp.terminal[resume.state].any():
+        raise ValueError("resume: that result has a state that the problem does not have, or a terminal one")
     return {
         "n_runs": len(resume.theta),
         **{name: resume.metadata[name] for name in ("seed", "record_every", "dtype")},
