@@ -39,6 +39,37 @@ def rates(table: Table, scale: float) -> None:
     agreement(table)
 
 
+def own_algorithms(table: Table) -> None:
+    """Every other algorithm, with watches: against the CPU, and resumed against not having stopped."""
+    problem = gq.Problem(mdp := terminal_garnet(), gq.random_features(mdp, dim=4, kind="gaussian"))
+    watch = [gq.Watch("gradient"), gq.Watch("mspbe", every=7), gq.Watch("reward", n_steps=20)]
+    algorithms = (
+        gq.QRC(gq.Decay(0.1, 100, 0.5), gq.Decay(0.1, 100, 1.0), beta=0.5, radius=50.0),
+        gq.QLearning(0.02, radius=50.0),
+        gq.ActorCritic(0.02, 0.01, radius=50.0),
+        gq.PolicyGradient(0.02, n_trajectories=5, horizon=10, radius=50.0),
+        gq.VRGreedyGQ(batch_size=100, radius=50.0),
+    )
+    for algorithm in algorithms:
+        common = {"n_runs": 20, "record_every": 10, "watch": watch, "theta0": np.full(4, 0.1)}
+        here, there = (gq.run(problem, algorithm, 1000, device=device, **common) for device in ("cpu", "cuda"))  # type: ignore[arg-type]
+        half = gq.run(problem, algorithm, 500, device="cuda", **common)  # type: ignore[arg-type]
+        resumed = gq.run(problem, algorithm, 1000, device="cuda", resume=half)
+        far = max(_apart(a, b) for a, b in zip(_all(here), _all(there), strict=True))
+        again = max(_apart(a, b) for a, b in zip(_all(resumed), _all(there), strict=True))
+        name = f"largest difference in 1,000 samples, {type(algorithm).__name__}"
+        table.row(name, far, "", f"watches included; resumed on the GPU against not having stopped: {again:g}")
+
+
+def _all(result: gq.RunResult) -> list[np.ndarray]:
+    watched = [column for seen in result.watched.values() for column in seen]
+    return [result.theta, result.omega, result.output, *result.memory.values(), *watched]
+
+
+def _apart(a: np.ndarray, b: np.ndarray) -> float:
+    return float(np.nan_to_num(np.abs(a - b)).max())
+
+
 def agreement(table: Table) -> None:
     """The GPU against the CPU: the first 1,000 updates number by number, and long runs in their statistics."""
     table.section("GPU against CPU")
@@ -63,6 +94,7 @@ def agreement(table: Table) -> None:
                     worst, float(np.abs(here.theta - there.theta).max()), float(np.abs(here.omega - there.omega).max())
                 )
         table.row(f"largest difference in 1,000 updates, {type(target).__name__}", worst, "", "float64")
+    own_algorithms(table)
     problem = paper_garnet()
     for algorithm in (VR, PLAIN):
         means = []
