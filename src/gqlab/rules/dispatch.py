@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numba
@@ -65,11 +65,15 @@ def by_type(face: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def require(kind: type, methods: dict[str, Callable[..., Any]], what: str) -> None:
-    """``kind`` is a named tuple with these methods, each with the parameters of its face; else ``ValueError``."""
+def require(kind: type, faces: Iterable[Callable[..., Any]], what: str, optional: Iterable[Any] = ()) -> None:
+    """``kind`` is a named tuple with these methods, each with the parameters of its face; else ``ValueError``.
+
+    A method of ``optional`` may be missing.
+    """
     if not (isinstance(kind, type) and issubclass(kind, tuple) and hasattr(kind, "_fields")):
         raise ValueError(f"{what}: its compiled form is {kind!r}, expected a NamedTuple class")
-    for name, face in methods.items():
+    for face in (*faces, *(face for face in optional if hasattr(kind, face.__name__))):
+        name = face.__name__
         wanted = list(inspect.signature(face).parameters)
         method = getattr(kind, name, None)
         shown = f"{name}({', '.join(wanted)})"
