@@ -64,10 +64,10 @@ def test_a_cell_of_the_second_problem_can_be_resumed_alone():
 
 
 def test_every_problem_begins_anew_in_its_own_first_states():
-    """Skewed distributions of first states, and episodes of one step: every sample begins with a draw from them."""
+    """First states of different problems, and episodes of one step: every sample begins with a draw from them."""
     P = np.zeros((4, 2, 4))
     P[:, :, 3] = 1
-    starts = [[0.05, 0.9, 0.05, 0.0], [0.7, 0.1, 0.2, 0.0], [0.02, 0.08, 0.9, 0.0]]
+    starts = [[0.1, 0.9, 0.0, 0.0], [0.0, 0.8, 0.2, 0.0], [0.3, 0.0, 0.7, 0.0]]
     several = [
         gq.Problem(gq.FiniteMDP(P, np.arange(8.0).reshape(4, 2), 0.9, np.arange(4) == 3, start), PHI)
         for start in starts
