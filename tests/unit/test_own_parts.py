@@ -413,6 +413,26 @@ def test_code_from_disk_is_never_that_of_an_older_file(tmp_path):
     assert python(use, tmp_path) == ["12.5", "0"]
 
 
+def test_a_part_that_is_defined_again_under_its_name_is_the_new_one():
+    """As a cell of a notebook is run again after an edit; and under the name of a built-in part, with its fields."""
+
+    def operator(value: float) -> gq.Operator:
+        class SoftmaxRule(NamedTuple):
+            sigma: float
+
+            def improve(self, row, q, w, A):
+                return value
+
+        kind = type("Again", (gq.Softmax,), {"compiled": SoftmaxRule})
+        return kind()
+
+    mdp = gq.FiniteMDP([[[1.0]]], [[0.0]], discount=0.5)
+    for target, value in ((gq.Softmax(), 1.0), (operator(3.0), 3.0), (operator(5.0), 5.0)):
+        problem = gq.Problem(mdp, [[[1.0]]], target=target)
+        G, _ = gq.pseudo_gradient(problem, [1.0], [0.0], (0, 0, 0))  # δ = V̄/2 − 1
+        assert 2 * (1 - G[0]) == value
+
+
 def test_parts_that_a_function_makes_are_told_apart_by_what_they_enclose(tmp_path):
     (tmp_path / "scales.py").write_text("FACTOR = 1.0\nSHIFT = 0.0\n")
     (tmp_path / "halves.py").write_text(HALF_FILE)
