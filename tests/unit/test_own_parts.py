@@ -8,8 +8,9 @@ import re
 import subprocess
 import sys
 import textwrap
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ import gqlab as gq
 from conftest import assert_close
 from gqlab.estimators.plain import Plain
 from gqlab.rules.memory import near
+from gqlab.samples.streams import draw
 from plain_loops import greedy_gq, pseudo_gradients
 
 OWN_FILE = '''
@@ -207,6 +209,33 @@ def test_a_reward_cannot_be_watched_where_the_operator_cannot_act(own_problem):
     message = "watch: 'reward' needs a compiled policy, and EpsilonSoftmaxRule has no method act(self, row, q, p, A)"
     with pytest.raises(ValueError, match="^" + re.escape(message)):
         gq.run(own_problem, gq.GreedyGQ(), 10, 1, watch=gq.Watch("reward"))
+
+
+class WalkStep(NamedTuple):
+    pace: float
+
+    def step(self, world, point, cursor, u, rates, d, A):
+        _, cursor = draw(world.stream, world.run, cursor, u)
+        for i in range(d):
+            point.theta[i] += self.pace
+        return True, cursor
+
+
+@dataclass(frozen=True)
+class Walk(gq.Algorithm):
+    """No arrays of its own, one parameter, and a θ that goes straight on."""
+
+    estimator: ClassVar[type] = WalkStep
+    eta_theta: float = 1.0
+    pace: float = 0.5
+
+
+def test_an_estimator_needs_no_arrays_of_its_own(garnet_problem):
+    result = gq.run(garnet_problem, Walk(pace=0.25), N, RUNS, SEED, record_every=20)
+    assert np.array_equal(result.theta, np.broadcast_to(0.25 * result.updates[:, None], result.theta.shape))
+    assert np.array_equal(result.state, gq.run(garnet_problem, gq.GreedyGQ(), N, RUNS, SEED).state)
+    half = gq.run(garnet_problem, Walk(pace=0.25), 30, RUNS, SEED, record_every=20)
+    assert np.array_equal(gq.run(garnet_problem, Walk(pace=0.25), N, resume=half).theta, result.theta)
 
 
 # --- What is missing is said in one line ----------------------------------------------------------------------------
