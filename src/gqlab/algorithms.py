@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gqlab import checks, schedules
-from gqlab.estimators.base import step
+from gqlab.estimators.base import answer, begin, next_begin, step
 from gqlab.estimators.plain import Plain
 from gqlab.estimators.policy_search import ActorCriticStep, PolicyGradientStep
 from gqlab.estimators.svrg import SVRG
@@ -53,8 +53,8 @@ class Algorithm:
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        if "estimator" in vars(cls):
-            require(cls.estimator, {"step": step}, f"algorithm {cls.__name__}")
+        if hasattr(cls, "estimator"):
+            require(cls.estimator, [step], f"algorithm {cls.__name__}", optional=[begin, next_begin, answer])
             register(cls)
 
     @property

@@ -155,11 +155,13 @@ def _check_sizes(problems: list[Problem]) -> None:
 
 
 def _labels(cells: list[Cell]) -> dict[str, NDArray[Any]]:
-    parameters = [cell.algorithm.to_dict() for cell in cells]
-    names = dict.fromkeys(name for values in parameters for name in values if name != "name")
+    parameters = [
+        {name: getattr(cell.algorithm, name) for name in cell.algorithm.to_dict() if name != "name"} for cell in cells
+    ]
+    names = dict.fromkeys(name for values in parameters for name in values)
     return {
         "problem": np.array([cell.problem for cell in cells]),
         "seed": np.array([cell.seed for cell in cells], dtype=np.uint64),
-        "algorithm": np.array([values["name"] for values in parameters]),
+        "algorithm": np.array([type(cell.algorithm).__name__ for cell in cells]),
         **{name: np.array([values.get(name, np.nan) for values in parameters]) for name in names},
     }

@@ -100,7 +100,9 @@ def test_the_whole_way_and_what_a_second_call_does(capsys, monkeypatch, out):
 @pytest.mark.skipif(os.name == "nt", reason="signals")
 @pytest.mark.parametrize(("signal_number", "status"), [(signal.SIGINT, 130), (signal.SIGKILL, -signal.SIGKILL)])
 def test_ctrl_c_and_a_kill_lose_nothing_that_was_finished(out, signal_number, status):
-    command = [sys.executable, "-c", "from gqlab.cli import main; main()", "reproduce", "--quick", "--out", str(out)]
+    # A background job of a shell is born deaf to SIGINT, and so are its children.
+    code = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); from gqlab.cli import main; main()"
+    command = [sys.executable, "-c", code, "reproduce", "--quick", "--out", str(out)]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, cwd=Path.cwd())
     data = out / "data"
     while process.poll() is None and not (data.exists() and len(list(data.glob("*.npz"))) >= 3):

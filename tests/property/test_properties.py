@@ -7,20 +7,22 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 import gqlab as gq
+from gqlab.operators import OPERATORS
 
 settings.register_profile("gqlab", deadline=None, max_examples=40, derandomize=True,
                           suppress_health_check=[HealthCheck.too_slow])  # fmt: skip
 settings.load_profile("gqlab")
 
 
-def operators(rng: np.random.Generator, S: int, A: int) -> list[gq.Operator]:
-    return [
-        gq.Softmax(rng.uniform(0, 4)),
-        gq.Mellowmax(rng.uniform(0.1, 8)),
-        gq.Greedy(),
-        gq.EpsilonGreedy(rng.uniform()),
-        gq.FixedPolicy(rng.dirichlet(np.ones(A), size=S)),
-    ]
+def made_operator(kind: type[gq.Operator], rng: np.random.Generator, S: int, A: int) -> gq.Operator:
+    """One with random parameters; a kind that is not listed here has its defaults."""
+    arguments = {
+        gq.Softmax: lambda: rng.uniform(0, 4),
+        gq.Mellowmax: lambda: rng.uniform(0.1, 8),
+        gq.EpsilonGreedy: lambda: rng.uniform(),
+        gq.FixedPolicy: lambda: rng.dirichlet(np.ones(A), size=S),
+    }
+    return kind(arguments[kind]()) if kind in arguments else kind()
 
 
 @st.composite
@@ -37,7 +39,7 @@ def problems(draw: st.DrawFn) -> tuple[gq.Problem, np.random.Generator]:
         initial = np.append(rng.dirichlet(np.ones(S - 1)), 0.0)
     mdp = gq.FiniteMDP(P, rng.normal(size=(S, A, S)) * 3, discount, terminal, initial)
     behavior = rng.dirichlet(np.full(A, 2.0), size=S)
-    operator = operators(rng, S, A)[draw(st.integers(0, 4))]
+    operator = made_operator(draw(st.sampled_from(OPERATORS)), rng, S, A)
     problem = gq.Problem(mdp, gq.random_features(mdp, d, "gaussian", seed=int(rng.integers(1000))), behavior, operator)
     assume(np.linalg.cond(problem.exact.feature_covariance) < 1e4)
     return problem, rng

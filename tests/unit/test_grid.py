@@ -8,6 +8,8 @@ import pytest
 import gqlab as gq
 from conftest import VECTORS, problem_of
 
+PHI = np.random.default_rng(0).normal(size=(4, 2, 3))
+
 
 def problems(count: int) -> list[gq.Problem]:
     """Different sizes, operators, kernels, terminal states; the same numbers of actions and features."""
@@ -50,6 +52,33 @@ def test_a_cell_can_be_resumed(garnet_problem):
     assert np.array_equal(gq.run(garnet_problem, gq.VRGreedyGQ(batch_size=20), 300, resume=half).theta, whole.theta)
 
 
+def test_a_cell_of_the_second_problem_can_be_resumed_alone():
+    mdps = gq.garnet(3, seed=0), gq.garnet(40, seed=1)
+    several = [gq.Problem(mdp, gq.random_features(mdp)) for mdp in mdps]
+    for algorithm in (gq.GreedyGQ(), gq.VRGreedyGQ(batch_size=100)):
+        half = gq.grid(several, algorithm, 500, n_runs=6).results[1]
+        assert (half.state < 40).all()
+        resumed, whole = gq.run(several[1], algorithm, 1000, resume=half), gq.run(several[1], algorithm, 1000, n_runs=6)
+        for name in ("theta", "omega", "output", "output_update", "state", "next_output"):
+            assert np.array_equal(getattr(resumed, name), getattr(whole, name)), name
+
+
+def test_every_problem_begins_anew_in_its_own_first_states():
+    """First states of different problems, and episodes of one step: every sample begins with a draw from them."""
+    P = np.zeros((4, 2, 4))
+    P[:, :, 3] = 1
+    starts = [[0.1, 0.9, 0.0, 0.0], [0.0, 0.8, 0.2, 0.0], [0.3, 0.0, 0.7, 0.0]]
+    several = [
+        gq.Problem(gq.FiniteMDP(P, np.arange(8.0).reshape(4, 2), 0.9, np.arange(4) == 3, start), PHI)
+        for start in starts
+    ]
+    grid = gq.grid(several, gq.GreedyGQ(0.3, 0.2), 200, n_runs=3, record_every=1)
+    for problem, result in zip(several, grid.results, strict=True):
+        alone = gq.run(problem, gq.GreedyGQ(0.3, 0.2), 200, n_runs=3, record_every=1)
+        assert np.array_equal(result.theta, alone.theta)
+        assert np.array_equal(result.state, alone.state)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -60,6 +89,10 @@ def test_a_cell_can_be_resumed(garnet_problem):
         (
             {"problems": [problem_of(VECTORS[0]), problem_of(VECTORS[1])]},
             r"problems\[1\] has 4 actions, expected 3 as in",
+        ),
+        (
+            {"problems": [problem_of(VECTORS[0]), problem_of(VECTORS[6])]},
+            r"problems\[1\] has 5 features, expected 4 as in",
         ),
         ({"problems": ["lake"]}, r"problems\[0\] is 'lake', expected a Problem"),
     ],

@@ -9,9 +9,8 @@ from scipy.special import softmax
 
 import gqlab as gq
 from conftest import VECTORS, assert_close, problem_of
-from gqlab import chains, rules
+from gqlab import chains
 from gqlab import mdp as mdp_module
-from gqlab.operators import OPERATORS
 
 TOY_TEXT = [
     ("FrozenLake-v1", {}, 16, 5),
@@ -256,12 +255,6 @@ def test_a_table_in_which_a_state_ends_the_episode_by_one_action_only_is_refused
     P, _, ended = mdp_module._read_table(table)
     with pytest.raises(ValueError, match="arriving in state 1 ends the episode at some times only"):
         mdp_module._reachable((P - ended).max(axis=1) > 0, ended.max(axis=1) > 0, np.array([True, False]))
-
-
-def test_operator_codes_are_those_of_the_rules():
-    codes = {rules.SOFTMAX: gq.Softmax, rules.MELLOWMAX: gq.Mellowmax, rules.GREEDY: gq.Greedy,
-             rules.EPSILON_GREEDY: gq.EpsilonGreedy, rules.FIXED_POLICY: gq.FixedPolicy}  # fmt: skip
-    assert {kind.code: kind for kind in OPERATORS} == codes
 
 
 def test_behaviour_rows_of_terminal_states_are_not_read():

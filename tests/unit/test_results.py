@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 
@@ -115,6 +117,37 @@ def rewritten(tmp_path, result, **changes):
 def test_a_file_that_was_tampered_with_is_refused(tmp_path, result, changes):
     with pytest.raises(ValueError, match=r"changed\.npz is not a result that gqlab saved"):
         gq.RunResult.load(rewritten(tmp_path, result, **changes))
+
+
+def first_format(path, result):
+    """``result`` as the first release wrote it: no watches, nothing kept."""
+    result.save(path)
+    with np.load(path) as file:
+        content = {name: array for name, array in file.items() if "/" not in name}
+    metadata = json.loads(str(content.pop("metadata")))
+    del metadata["watch"]
+    np.savez(path, metadata=np.array(json.dumps({**metadata, "format": "gqlab run result 1"})), **content)
+
+
+@pytest.mark.parametrize("algorithm", [gq.GreedyGQ(), gq.VRGreedyGQ(batch_size=50)], ids=lambda a: type(a).__name__)
+def test_a_file_of_the_first_format_is_read_and_resumed_bit_for_bit(tmp_path, garnet_problem, algorithm):
+    half, whole = (gq.run(garnet_problem, algorithm, n, 3, record_every=70) for n in (250, 500))
+    first_format(tmp_path / "first.npz", half)
+    back = gq.RunResult.load(tmp_path / "first.npz")
+    assert back.watched == {}
+    resumed = gq.run(garnet_problem, algorithm, 500, resume=back)
+    for name in ("theta", "omega", "updates", "samples", "output", "output_update", "state", "next_output"):
+        assert np.array_equal(getattr(resumed, name), getattr(whole, name)), name
+    resumed.save(tmp_path / "second.npz")
+    with np.load(tmp_path / "second.npz") as file:
+        assert json.loads(str(file["metadata"]))["format"] == "gqlab run result 2"
+
+
+@pytest.mark.parametrize("form", ["gqlab run result 3", "another program", None], ids=str)
+def test_another_format_says_so(tmp_path, result, form):
+    metadata = np.array(json.dumps({**result.metadata, "format": form}))
+    with pytest.raises(ValueError, match=r"changed\.npz is not a result that gqlab saved \(another format\)"):
+        gq.RunResult.load(rewritten(tmp_path, result, metadata=metadata))
 
 
 def test_a_plain_array_is_refused(tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 import gqlab as gq
 from conftest import VECTORS, assert_close, problem_of, vector_name
@@ -62,6 +63,27 @@ def test_pseudo_gradients(vector):
         G, H = gq.pseudo_gradient(problem, expected["theta"], expected["omega"], expected["sample"])
         assert_close(G, expected["G"])
         assert_close(H, expected["H"])
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int8, np.int16, np.uint16, np.uint64])
+def test_samples_of_small_integer_types_are_the_same_samples(dtype):
+    """60 states with 6 actions: rows beyond what 8 bits hold, and in the last state beyond what they hold signed."""
+    mdp = gq.garnet(60, 6, 3, seed=0)
+    problem = gq.Problem(mdp, gq.random_features(mdp, dim=4))
+    x = np.stack(gq.trajectory(problem, 200), axis=1)
+    x = x[x[:, 0] > 45]
+    assert (x[:, 0] * 6).max() > 255
+    theta, omega = np.random.default_rng(0).normal(size=(2, 4))
+    small = x.astype(dtype)
+    vr, indices = gq.VRGreedyGQ(0.1, 0.1, len(x)), np.arange(len(x))
+    for function, arguments in (
+        (gq.pseudo_gradient, lambda x: (theta, omega, tuple(x[0]))),
+        (gq.greedy_gq_steps, lambda x: (gq.GreedyGQ(0.1, 0.1), theta, omega, x)),
+        (gq.greedy_gq_steps, lambda x: (gq.GreedyGQ(0.1, 0.1), theta, omega, gq.Trajectory(*x.T))),
+        (gq.svrg_epoch, lambda x: (vr, theta, omega, x, indices.astype(x.dtype))),
+    ):
+        given, expected = function(problem, *arguments(small)), function(problem, *arguments(x))
+        assert np.array_equal(given, expected)
 
 
 def test_sixty_greedy_gq_steps_projection_idle_and_active(vector):

@@ -2,12 +2,11 @@
 
 Numba's own cache notices a change of the file that a function stands in, but not of the files whose functions it
 calls: after an edit of a rule it would go on running the old one. Here the key covers all compiled sources: gqlab's
-own, and the files of the parts that a user wrote.
+own, and for the parts that a user wrote their files and the constants that they read.
 """
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import inspect
 import sys
@@ -17,12 +16,19 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 import numba
+import numpy as np
 from numba import types
 from numba.core.caching import FunctionCache
 
 from gqlab.rules.dispatch import FASTMATH
 
 PACKAGE = Path(__file__).resolve().parent.parent
+
+#: The packages whose code no part depends on beyond their versions, which Numba's key knows, or by ``SOURCES``.
+LIBRARIES = frozenset({"gqlab", "numba", "numpy", "scipy", "llvmlite"}) | sys.stdlib_module_names
+
+#: What compiled code takes in as a value.
+CONSTANTS = (int, float, complex, str, bytes, np.generic, np.ndarray)
 
 
 def compiled_sources() -> list[Path]:
@@ -55,31 +61,69 @@ def parts_of(value: Any) -> Iterator[type]:
             yield from parts_of(inner)
 
 
-def foreign_files(kind: type) -> set[Path] | None:
-    """The files outside gqlab that a part's methods come from, directly or through what they call.
+def foreign_sources(kind: type) -> set[bytes] | None:
+    """What a part's code is made of outside gqlab: the files of its methods and of what they call, and the constants
+    that they read from outside themselves.
 
-    None where one has no file: a notebook, or the interpreter's prompt.
+    None where something has no file: a notebook, or the interpreter's prompt.
     """
-    files: set[Path] = set()
+    found: set[bytes] = set()
     seen: set[int] = set()
-    waiting: list[Any] = [kind]
+    waiting: list[tuple[str, Any]] = [(kind.__qualname__, kind)]
     while waiting:
-        thing = waiting.pop()
+        name, thing = waiting.pop()
         thing = getattr(thing, "py_func", thing)
-        module = sys.modules.get(getattr(thing, "__module__", None) or "")
-        if id(thing) in seen or module is None or not _is_foreign(module):
+        if isinstance(thing, tuple):
+            waiting.extend((f"{name}[{k}]", value) for k, value in enumerate(thing))
+            continue
+        if isinstance(thing, CONSTANTS):
+            found.add(name.encode() + _constant(thing))
+            continue
+        module = thing if isinstance(thing, ModuleType) else sys.modules.get(getattr(thing, "__module__", None) or "")
+        if id(thing) in seen or (module is None and not _is_written(thing)) or not _is_foreign(module):
             continue
         seen.add(id(thing))
         source = getattr(module, "__file__", None)
-        if module.__name__ == "__main__" or source is None:
+        if module is None or source is None or module.__name__ == "__main__":
             return None
-        files.add(Path(source))
+        found.add(Path(source).read_bytes())
         if isinstance(thing, FunctionType):
-            names = [name for code in _codes(thing.__code__) for name in code.co_names]
-            waiting.extend(thing.__globals__[name] for name in names if name in thing.__globals__)
+            waiting.extend(_read_by(thing))
         elif inspect.isclass(thing):
-            waiting.extend(vars(thing).values())
-    return files
+            waiting.extend((name, value) for name, value in vars(thing).items() if callable(value))
+    return found
+
+
+def _constant(value: Any) -> bytes:
+    array = isinstance(value, np.ndarray)
+    return f"{value.dtype}{value.shape}".encode() + value.tobytes() if array else repr(value).encode()
+
+
+def _is_written(thing: Any) -> bool:
+    """Whether somebody wrote this class or function: ``namedtuple`` makes some that are in no module."""
+    made = str(getattr(thing, "__module__", "")).startswith("namedtuple_")
+    return not made and (inspect.isclass(thing) or isinstance(thing, FunctionType))
+
+
+def _is_foreign(module: ModuleType | None) -> bool:
+    """Whether a module is a user's own; one that is not known by its name is."""
+    return module is None or module.__name__.partition(".")[0] not in LIBRARIES
+
+
+def _read_by(function: FunctionType) -> Iterator[tuple[str, Any]]:
+    """The values that a function takes from outside itself, with their names."""
+    names = sorted({name for code in _codes(function.__code__) for name in code.co_names})
+    scopes: list[dict[str, Any]] = [function.__globals__]
+    for scope in scopes:
+        for name in names:
+            if name in scope:
+                value = scope[name]
+                yield name, value
+                if isinstance(value, ModuleType) and _is_foreign(value) and all(vars(value) is not s for s in scopes):
+                    scopes.append(vars(value))  # of ``module.name``
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        yield name, cell.cell_contents
+    yield "defaults", function.__defaults__ or ()
 
 
 def _codes(code: Any) -> Iterator[Any]:
@@ -89,16 +133,6 @@ def _codes(code: Any) -> Iterator[Any]:
             yield from _codes(constant)
 
 
-def _is_foreign(module: ModuleType) -> bool:
-    """Whether a module is a user's own: neither gqlab's nor an installed library's."""
-    source = getattr(module, "__file__", None)
-    if source is None:
-        return module.__name__ == "__main__"
-    path = Path(source).resolve()
-    library = {"site-packages", "dist-packages", Path(functools.__file__).parent.name}
-    return PACKAGE not in path.parents and not library & set(path.parts)
-
-
 class _SourceCache(FunctionCache):
     """Numba's cache, whose keys are digests: they name no class, so that any process can read the index."""
 
@@ -106,8 +140,8 @@ class _SourceCache(FunctionCache):
         digest = hashlib.sha256(f"{SOURCES} {sig}".encode())
         for kind in parts_of(sig):
             digest.update(f"{kind.__module__}.{kind.__qualname__} ".encode())
-            for path in sorted(foreign_files(kind) or ()):
-                digest.update(path.read_bytes())
+            for source in sorted(foreign_sources(kind) or ()):
+                digest.update(hashlib.sha256(source).digest())
         return digest.hexdigest(), codegen.magic_tuple()
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
@@ -120,7 +154,7 @@ class _SourceCache(FunctionCache):
 
 def _on_disk(sig: Any) -> bool:
     """Whether code for these types can be kept: all its sources are files."""
-    return all(foreign_files(kind) is not None for kind in parts_of(sig))
+    return all(foreign_sources(kind) is not None for kind in parts_of(sig))
 
 
 def entry(function: Callable[..., Any]) -> Any:

@@ -15,7 +15,7 @@ from gqlab.engine import cpu
 from gqlab.engine.cells import Cell, Settings
 from gqlab.engine.layout import Group, operator_kinds
 from gqlab.engine.loop import Runs
-from gqlab.measure.watch import QUANTITIES, Watched
+from gqlab.measure.watch import QUANTITIES, Watched, check_watches
 from gqlab.problem import Problem
 from gqlab.results import RunResult
 from gqlab.samples.tables import offsets
@@ -30,6 +30,7 @@ def execute(problems: Sequence[Problem], cells: Sequence[Cell], settings: Settin
     """The results of all cells; those whose parts are of the same kinds go to the device together."""
     for cell in cells:
         cell.algorithm.check(problems[cell.problem])
+        check_watches(settings.watch, problems[cell.problem])
     _check_records(sum(cell.n_runs for cell in cells), problems[0].dim, settings)
     device = load_cuda() if settings.device == "cuda" else None
     by_kinds: dict[Any, list[int]] = {}

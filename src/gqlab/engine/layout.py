@@ -127,7 +127,7 @@ class Group:
         """Where each array of a part is kept; an empty tuple if none is."""
         names = [prefix + name for name in kind._fields if not is_parameter(kind, name)]
         first = tuple(self.kept[name].first if name in self.kept else -1 for name in names)
-        return first if max(first) >= 0 else ()
+        return first if max(first, default=-1) >= 0 else ()
 
     def _layout(self, kind: Any) -> Any:
         """A part with a room for each of its arrays."""

@@ -37,7 +37,8 @@ def run(
 ) -> RunResult:
     """Run ``algorithm`` on ``problem``, ``n_runs`` times, each on a trajectory of its own.
 
-    Run k of a seed is the same whatever ``n_runs``, ``threads``, ``record_every`` and ``watch`` are.
+    Run k of a seed is the same whatever ``n_runs``, ``threads`` and ``record_every`` are; a ``watch`` changes at most
+    its last digits, since it is other compiled code.
 
     Parameters
     ----------

@@ -14,12 +14,14 @@ from gqlab.engine.compiled import entry
 from gqlab.engine.memory import part
 from gqlab.estimators.base import move, step
 from gqlab.estimators.plain import Plain
+from gqlab.estimators.policy_search import ActorCriticStep, PolicyGradientStep
 from gqlab.estimators.svrg import SVRG, add_reference, mean_reference, start_reference
 from gqlab.problem import Problem
 from gqlab.rules.dispatch import at
 from gqlab.rules.gradient import Samples, evaluate, scatter
 from gqlab.rules.memory import Sizes
 from gqlab.rules.point import DensePoint
+from gqlab.rules.policies import actor_critic, policy_gradient_add, policy_tables
 from gqlab.samples.random import BATCH_INDEX, below, stream_key, word
 from gqlab.samples.streams import Identity, InOrder, World, draw, start
 from gqlab.samples.tables import problem_tables, sample_table
@@ -146,6 +148,29 @@ def svrg_epoch(
     return point.theta, point.omega
 
 
+def actor_critic_direction(
+    problem: Problem, theta: ArrayLike, omega: ArrayLike, sample: tuple[int, int, int]
+) -> tuple[FloatArray, FloatArray]:
+    """The steps of actor and critic for one sample (s, a, s'), at η = 1 without projection: two (d,) arrays.
+
+    The problem's target must be ``Softmax``.
+    """
+    rows = _rows(problem, np.reshape(np.asarray(sample), (1, -1)), "sample")
+    d, A = problem.dim, problem.mdp.n_actions
+    work = part(ActorCriticStep, Sizes(d, A))
+    _actor_critic(rows, _point(problem, theta, omega), work, d, A)
+    return -work.G, -work.H
+
+
+def policy_gradient_estimate(problem: Problem, theta: ArrayLike, trajectory: Any) -> FloatArray:
+    """g of one trajectory, a :class:`Trajectory` or rows (s, a, s'): (d,). The problem's target must be ``Softmax``."""
+    rows = _rows(problem, trajectory, "trajectory")
+    d, A, S = problem.dim, problem.mdp.n_actions, problem.mdp.n_states
+    work = part(PolicyGradientStep, Sizes(d, A, S), n_trajectories=1, horizon=len(rows.row))
+    _policy_gradient(rows, S, _point(problem, theta, np.zeros(d)), work, d, A)
+    return np.array(work.g)
+
+
 @entry
 def _trajectory(stream, run, out):
     """The first ``len(out)`` samples of a run."""
@@ -184,6 +209,20 @@ def _svrg_epoch(samples, indices, point, svrg, schedule, d, A):
     for t in range(len(indices)):
         if not move(svrg, samples, indices[t], point, rates_at(schedule, t, point.theta), d, A):
             return
+
+
+@entry
+def _actor_critic(samples, point, work, d, A):
+    actor_critic(samples, 0, point, samples.operator.sigma, work.q, work.p, work.G, work.H, d, A)
+
+
+@entry
+def _policy_gradient(samples, n_states, point, work, d, A):
+    policy_tables(samples, n_states, point.theta, samples.operator.sigma, work, d, A)
+    work.score[:] = 0.0
+    weight = 1.0
+    for x in range(len(samples.row)):
+        weight = policy_gradient_add(samples, x, weight, work, d)
 
 
 def _rows(problem: Problem, samples: Any, name: str) -> Samples:

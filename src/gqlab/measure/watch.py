@@ -17,6 +17,7 @@ from gqlab import checks
 from gqlab.checks import FloatArray
 from gqlab.estimators.base import answer
 from gqlab.measure.compiled import cumulate_policy, exact_terms, walk
+from gqlab.problem import Problem
 from gqlab.rules.dispatch import by_type, rule
 from gqlab.rules.memory import COUNT, DOUBLE, Array, Sizes, far, near
 from gqlab.samples.random import WATCH_OFFSET, WATCH_WALK, below, word
@@ -77,7 +78,8 @@ class Watched(NamedTuple):
 
 def watches(value: Watch | Iterable[Watch] | None) -> tuple[Watch, ...]:
     """``watch`` as it is given: one, several or none; each quantity once."""
-    chosen = () if value is None else (value,) if isinstance(value, Watch) else tuple(value)
+    several = isinstance(value, Iterable) and not isinstance(value, str)
+    chosen: tuple[Any, ...] = () if value is None else tuple(value) if several else (value,)  # type: ignore[arg-type]
     for k, watch in enumerate(chosen):
         checks.instance(
             "watch" if len(chosen) == 1 else f"watch[{k}]", watch, Watch, 'one such as gqlab.Watch("mspbe")'
@@ -85,6 +87,15 @@ def watches(value: Watch | Iterable[Watch] | None) -> tuple[Watch, ...]:
         if watch.quantity in [before.quantity for before in chosen[:k]]:
             raise ValueError(f"watch[{k}] is a second one of {watch.quantity!r}")
     return chosen
+
+
+def check_watches(chosen: tuple[Watch, ...], problem: Problem) -> None:
+    """A walk needs to act: the operator's compiled part must have the method for it."""
+    if any(watch.quantity == "reward" for watch in chosen) and not hasattr(problem.target.compiled, "act"):
+        raise ValueError(
+            f"watch: 'reward' needs a compiled policy, and {problem.target.compiled.__name__} has no method "
+            "act(self, row, q, p, A)"
+        )
 
 
 def watch_parameters(chosen: tuple[Watch, ...]) -> dict[str, int]:

@@ -18,7 +18,6 @@ class in ``compiled``, serves the updates. Neither is made from the other: each 
 
 from __future__ import annotations
 
-import inspect
 import warnings
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -28,7 +27,7 @@ import numpy as np
 
 from gqlab.checks import FloatArray
 from gqlab.rules.dispatch import is_parameter, parameters, require
-from gqlab.rules.gradient import improve
+from gqlab.rules.gradient import act, improve
 
 #: The step of central differences of w along directions whose largest entry is 1: the cube root of float64's rounding.
 DIFFERENCE = 6e-6
@@ -67,8 +66,10 @@ class Operator(ABC):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        if not inspect.isabstract(cls) and "compiled" in vars(cls):
-            require(cls.compiled, {"improve": improve}, f"operator {cls.__name__}")
+        if "compiled" in vars(cls):
+            require(cls.compiled, [improve], f"operator {cls.__name__}", optional=[act])
+        elif hasattr(cls, "compiled") and {"value", "weights", "policy"} & vars(cls).keys():
+            raise ValueError(f"operator {cls.__name__}: it changes what its base does, and needs a compiled form too")
 
     @abstractmethod
     def policy(self, q: FloatArray) -> FloatArray:

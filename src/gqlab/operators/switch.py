@@ -59,6 +59,9 @@ def join_operators(operators: Sequence[Operator], n_rows: Iterable[int], kinds: 
 
     ``kinds`` are the compiled parts that the switch knows; a single one needs no switch.
     """
+    unknown = [operator for operator in operators if operator.compiled not in kinds]
+    if unknown:
+        raise ValueError(f"the compiled code does not know the operator {unknown[0]!r}")
     parts = tuple(_join(kind, operators, n_rows, dtype) for kind in kinds)
     if len(kinds) == 1:
         return parts[0]

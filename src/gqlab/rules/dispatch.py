@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numba
@@ -65,11 +65,15 @@ def by_type(face: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def require(kind: type, methods: dict[str, Callable[..., Any]], what: str) -> None:
-    """``kind`` is a named tuple with these methods, each with the parameters of its face; else ``ValueError``."""
+def require(kind: type, faces: Iterable[Callable[..., Any]], what: str, optional: Iterable[Any] = ()) -> None:
+    """``kind`` is a named tuple with these methods, each with the parameters of its face; else ``ValueError``.
+
+    A method of ``optional`` may be missing. From here on compiled code knows the class by a name of its own.
+    """
     if not (isinstance(kind, type) and issubclass(kind, tuple) and hasattr(kind, "_fields")):
         raise ValueError(f"{what}: its compiled form is {kind!r}, expected a NamedTuple class")
-    for name, face in methods.items():
+    for face in (*faces, *(face for face in optional if hasattr(kind, face.__name__))):
+        name = face.__name__
         wanted = list(inspect.signature(face).parameters)
         method = getattr(kind, name, None)
         shown = f"{name}({', '.join(wanted)})"
@@ -78,6 +82,23 @@ def require(kind: type, methods: dict[str, Callable[..., Any]], what: str) -> No
         given = list(inspect.signature(method).parameters)
         if len(given) != len(wanted):
             raise ValueError(f"{what}: {kind.__name__}.{name} takes ({', '.join(given)}), expected {shown}")
+    name_apart(kind)
+
+
+#: The parts that :func:`require` has seen, by the name that Numba calls them.
+_named: dict[str, type] = {}
+
+
+def name_apart(kind: type) -> None:
+    """Give ``kind`` a name that no other part has.
+
+    Numba makes the symbols of compiled code from names: of two classes of one name, such as a class that is defined
+    again after an edit, the second would run the code of the first.
+    """
+    name, n = kind.__name__, 1
+    while _named.setdefault(kind.__name__, kind) is not kind:
+        n += 1
+        kind.__name__ = f"{name}_{n}"
 
 
 def annotated(kind: type, field: str) -> str:

@@ -1,0 +1,122 @@
+"""How the source is laid out: sizes of functions and files, and which way imports go."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+import pkgutil
+from collections.abc import Iterator
+from graphlib import TopologicalSorter
+from pathlib import Path
+
+import pytest
+from numba.core.dispatcher import Dispatcher
+
+import gqlab
+from gqlab.engine import compiled
+
+PACKAGE = Path(gqlab.__file__).parent
+SOURCES = sorted(PACKAGE.rglob("*.py"))
+#: The engine and its parts; the theory, the paper's experiments and the command line have rules of their own.
+ENGINE = [path for path in SOURCES if not {"theory", "paper", "cli.py"} & set(path.relative_to(PACKAGE).parts)]
+
+
+def name_of(path: Path) -> str:
+    return ".".join(["gqlab", *path.relative_to(PACKAGE).with_suffix("").parts]).removesuffix(".__init__")
+
+
+def functions(path: Path) -> Iterator[ast.FunctionDef]:
+    return (node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.FunctionDef))
+
+
+def imports(path: Path) -> set[str]:
+    """The modules of gqlab that a file imports when it is imported itself."""
+    found = set()
+    for node in ast.parse(path.read_text()).body:
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            inner = {f"{node.module}.{alias.name}" for alias in node.names}
+            found |= inner & MODULES or {str(node.module)}
+    return {name for name in found if name.partition(".")[0] == "gqlab"}
+
+
+MODULES = {name_of(path) for path in SOURCES}
+
+
+@pytest.mark.parametrize("path", ENGINE, ids=name_of)
+def test_no_function_takes_more_than_ten_parameters_by_place(path):
+    for function in functions(path):
+        assert len(function.args.posonlyargs) + len(function.args.args) <= 10, function.name
+
+
+@pytest.mark.parametrize("path", ENGINE, ids=name_of)
+def test_no_file_is_longer_than_400_lines(path):
+    assert len(path.read_text().splitlines()) <= 400
+
+
+@pytest.mark.parametrize("path", [p for p in SOURCES if p.parent.name == "rules"], ids=name_of)
+def test_the_rules_know_nothing_but_the_rules(path):
+    assert {name for name in imports(path) if not name.startswith("gqlab.rules")} == set()
+
+
+@pytest.mark.parametrize("name", ["exact", "moments", "stationary", "values"])
+def test_the_exact_quantities_share_no_code_with_the_rules(name):
+    path = PACKAGE / f"{name}.py"
+    compiled_side = ("gqlab.rules", "gqlab.estimators", "gqlab.samples", "gqlab.engine", "gqlab.measure")
+    assert {module for module in imports(path) if module.startswith(compiled_side)} == set()
+
+
+def test_no_module_imports_what_imports_it():
+    # The packages' own files only gather names for their users.
+    graph = {name_of(path): imports(path) for path in SOURCES if path.name != "__init__.py"}
+    order = list(TopologicalSorter(graph).static_order())  # CycleError names the circle
+    assert set(graph) <= set(order)
+
+
+# --- What the key of compiled code covers ---------------------------------------------------------------------------
+
+
+def compiled_modules() -> set[str]:
+    """The modules that define something which is compiled: a dispatcher, an overload, or a part with methods."""
+    found = set()
+    for module in pkgutil.walk_packages([str(PACKAGE)], "gqlab."):
+        if module.name.startswith(("gqlab.paper", "gqlab.engine.cuda")):
+            continue  # without compiled code, and for a GPU
+        for thing in vars(importlib.import_module(module.name)).values():
+            if getattr(thing, "__module__", None) != module.name:
+                continue
+            is_part = inspect.isclass(thing) and issubclass(thing, tuple) and hasattr(thing, "_fields")
+            own = [f for f in vars(thing).values() if inspect.isfunction(f)] if is_part else []
+            if isinstance(thing, Dispatcher) or any(f.__module__ == module.name for f in own):
+                found.add(module.name)
+    for path in SOURCES:
+        if any("overload" in ast.unparse(decorator) for f in functions(path) for decorator in f.decorator_list):
+            found.add(name_of(path))
+    return found
+
+
+def test_the_key_of_compiled_code_covers_every_file_that_holds_some():
+    covered = {name_of(path) for path in compiled.compiled_sources()}
+    found = compiled_modules()
+    assert {"gqlab.rules.gradient", "gqlab.rules.numbers", "gqlab.samples.random", "gqlab.schedules"} <= found
+    assert {"gqlab.operators.softmax", "gqlab.estimators.svrg", "gqlab.engine.loop", "gqlab.measure.watch"} <= found
+    assert found - covered == set()
+
+
+def test_every_file_that_the_key_covers_changes_it(tmp_path, monkeypatch):
+    """Each of them changed in turn, in a copy of the package."""
+    copies = tmp_path / "gqlab"
+    for path in compiled.compiled_sources():
+        copy = copies / path.relative_to(PACKAGE)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        copy.write_bytes(path.read_bytes())
+    monkeypatch.setattr(compiled, "PACKAGE", copies)
+    keys = [compiled.source_digest()]
+    assert len(compiled.compiled_sources()) > 20
+    for path in compiled.compiled_sources():
+        path.write_bytes(path.read_bytes() + b"# changed\n")
+        keys.append(compiled.source_digest())
+    assert len(set(keys)) == len(keys)
+    assert keys[0] == compiled.SOURCES
