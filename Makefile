@@ -22,7 +22,7 @@ test: setup ## Lint, types, doctests and tests
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto --dist loadfile
 
 reproduce: setup ## Run the experiments; tables on screen, figures under results/
 	$(BIN)/gqlab reproduce

@@ -38,7 +38,8 @@ class Watch:
         numbers of its own.
     every : int
         Look at every so many-th update only, from an offset that each run draws: the mean over these is an unbiased
-        estimate of the mean over all. A lowest and a largest value need ``every=1``.
+        estimate of the mean over all (exactly so where ``every`` divides their number). A lowest and a largest value
+        need ``every=1``.
     n_steps : int
         The steps of a walk.
 
