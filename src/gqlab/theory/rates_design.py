@@ -33,10 +33,10 @@ class TuningGrid:
     """The settings that are tried: as many for one algorithm as for the other."""
 
     greedy_eta_theta: tuple[float, ...] = powers(-3.0, 0.6, 2.5)
-    greedy_ratio: tuple[float, ...] = powers(-3.0, 2.2, 2.5)  # η_ω/η_θ
+    greedy_ratio: tuple[float, ...] = powers(-3.4, 2.2, 2.5)  # η_ω/η_θ
     vr_eta_theta: tuple[float, ...] = (0.008, 0.04, 0.2, 1.0, 5.0)
-    vr_ratio: tuple[float, ...] = (0.01, 0.1, 1.0, 10.0)
-    vr_batch_size: tuple[int, ...] = (1, 4, 24, 150, 1000, 6500, 40_000)
+    vr_ratio: tuple[float, ...] = (0.0002, 0.004, 0.08, 1.6, 32.0)
+    vr_batch_size: tuple[int, ...] = (1, 9, 80, 720, 6400, 57_600)
 
     def candidates(self) -> dict[str, list[Algorithm]]:
         """All combinations, by algorithm."""
@@ -53,7 +53,7 @@ class TuningGrid:
 
 #: Correlated samples need smaller steps and larger batches.
 STICKY_GRID = TuningGrid(
-    greedy_eta_theta=powers(-3.4, 0.2, 2.5),
+    greedy_eta_theta=powers(-3.4, 0.2, 2.5), greedy_ratio=powers(-3.0, 2.2, 2.5),
     vr_eta_theta=(0.003, 0.015, 0.08, 0.4, 2.0), vr_ratio=(0.02, 0.2, 2.0, 20.0),
     vr_batch_size=(2, 16, 128, 1024, 8192, 65_536, 524_288),
 )  # fmt: skip
