@@ -16,6 +16,8 @@ COLORS = {
     "GreedyGQ": "#c44e52", "VRGreedyGQ": "#4c72b0", "Greedy-GQ, Theorem 4": "#c44e52",
     "VR-Greedy-GQ, the paper": "#8172b3", "VR-Greedy-GQ, Corollary 2": "#4c72b0", "exact": "0.35",
 }  # fmt: skip
+#: With fewer problems the intervals of local slopes are wider than the panel.
+LEAST_FOR_BANDS = 5
 LABELS = {"GreedyGQ": "Greedy-GQ, tuned", "VRGreedyGQ": "VR-Greedy-GQ, tuned", "exact": "exact gradient, steps"}
 
 
@@ -45,7 +47,8 @@ def _samples(axes: Any, family: FamilyRates, settings: RateSettings) -> None:
         yscale="log",
     )
     axes.set_title(f"{family.name}, {family.n_problems} problems", fontsize=11)
-    axes.legend(fontsize=7.5, loc="upper left")
+    axes.set_ylim(bottom=0.05)  # room for the legend
+    axes.legend(fontsize=7.5, loc="lower right")
 
 
 def _local(axes: Any, family: FamilyRates, settings: RateSettings) -> None:
@@ -56,7 +59,7 @@ def _local(axes: Any, family: FamilyRates, settings: RateSettings) -> None:
         tuned = name in LABELS
         style = "-." if name == "exact" else "-" if tuned else "--"
         axes.plot(middle, mean, style, color=COLORS[name], lw=2 if tuned else 1.2, marker="o" if tuned else "", ms=3)
-        if name in ("GreedyGQ", "VRGreedyGQ"):
+        if name in ("GreedyGQ", "VRGreedyGQ") and family.n_problems >= LEAST_FOR_BANDS:
             axes.fill_between(middle, low, high, color=COLORS[name], alpha=0.15, lw=0)
     for level, text in ((1, "1"), (5 / 3, "5/3"), (2, "2"), (3, "3")):
         axes.axhline(level, color="0.75", lw=0.8, zorder=0)
@@ -65,7 +68,8 @@ def _local(axes: Any, family: FamilyRates, settings: RateSettings) -> None:
     axes.set(
         xlabel=r"$\|\nabla J(\theta_0)\|^2/\epsilon$", ylabel="local slope of log samples", xscale="log", ylim=(0, 4)
     )
-    axes.set_title(r"slope from each $\epsilon$ to the next (band: 95 %)", fontsize=11)
+    band = " (band: 95 %)" if family.n_problems >= LEAST_FOR_BANDS else ""
+    axes.set_title(r"slope from each $\epsilon$ to the next" + band, fontsize=11)
 
 
 def _floors(axes: Any, family: FamilyRates, settings: RateSettings) -> None:
@@ -89,7 +93,7 @@ def _floors(axes: Any, family: FamilyRates, settings: RateSettings) -> None:
         ylabel=r"remaining $E\|\nabla J\|^2$",
         xscale="log",
         yscale="log",
-        ylim=(low / 2, 2 * high),
+        ylim=(low / 100, 2 * high),
     )
     axes.set_title(r"what remains; open circles: $M\eta_\theta \geq 100$", fontsize=11)
     axes.legend(fontsize=7, loc="lower left")

@@ -63,7 +63,7 @@ def sample_table(family: FamilyRates, settings: RateSettings) -> Iterator[str]:
     yield "|---|---|---|---|---|---|"
     for k, fraction in enumerate(settings.fractions):
         r = family.ratios[k]
-        ratio = f"{r.mean:.2f} [{r.low:.2f}, {r.high:.2f}]" if r.n else "–"
+        ratio = f"{r.mean:.2f} {_between(r)}" if r.n else "–"
         cells = [_geometric(family.samples[name][:, k]) for name in ("GreedyGQ", "VRGreedyGQ")]
         cells += [ratio, *(_local(family.local[name], k) for name in ("GreedyGQ", "VRGreedyGQ"))]
         yield f"| {fraction:.3g} | " + " | ".join(cells) + " |"
