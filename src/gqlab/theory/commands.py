@@ -157,12 +157,12 @@ def _plans(problem: Problem, algorithm: str, epsilon: float, c: Sharp, theta0: F
 
 
 def rates(*, out: Path = Path("results/rates"), quick: bool = False, seed: int = 0) -> None:
-    """Measure the sample complexity of Greedy-GQ and VR-Greedy-GQ on random Garnets, beside the theory's ε⁻³ and ε⁻².
+    """Measure how many samples Greedy-GQ and VR-Greedy-GQ need for ε on random Garnets, beside what the theorems say.
 
     Args:
-        out: Where the table, the numbers and the figure go.
-        quick: A tiny version of everything, to try the command.
-        seed: Of the Garnets and the runs.
+        out: Where the tables, the numbers and the figure go: rates.md, rates.json and rates.png.
+        quick: A tiny version of everything, to try the command; it writes rates-quick.md and so on.
+        seed: Of the Garnets and the runs; the published figures are those of 0.
     """
     from gqlab.theory import rates as experiment
 

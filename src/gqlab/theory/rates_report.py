@@ -1,103 +1,134 @@
-"""The table, the numbers and the figure of ``gqlab rates``."""
+"""The tables and the numbers of ``gqlab rates``."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
+from gqlab.checks import FloatArray
 from gqlab.results import write_whole
-from gqlab.theory.rates import Rates
+from gqlab.theory.rates import FamilyRates, MeasuredRates
+from gqlab.theory.rates_design import SCHEDULES, RateSettings
+from gqlab.theory.rates_statistics import FittedSlope
 
-NAMES = {"GreedyGQ": "Greedy-GQ", "VRGreedyGQ": "VR-Greedy-GQ"}
-COLORS = {"GreedyGQ": "#c44e52", "VRGreedyGQ": "#4c72b0"}
+NAMES = {"GreedyGQ": "Greedy-GQ", "VRGreedyGQ": "VR-Greedy-GQ"} | {name: name for name in SCHEDULES}
 
 
-def write(rates: Rates, out: Path) -> str:
-    """Write ``rates.json``, ``rates.md`` and ``rates.png``; returns the table."""
-    out.mkdir(parents=True, exist_ok=True)
-    text = "\n".join(table(rates))
-    numbers = json.dumps(rates.to_dict(), indent=1, allow_nan=False)
-    write_whole(out / "rates.json", lambda file: file.write(numbers.encode()))
-    write_whole(out / "rates.md", lambda file: file.write((text + "\n").encode()))
-    figure(rates, out / "rates.png")
+def write(rates: MeasuredRates, out: Path) -> str:
+    """Write ``rates.json``, ``.md`` and ``.png``, or ``rates-quick.*`` of a quick run; returns the tables."""
+    from gqlab.theory.rates_figure import figure
+
+    name = "rates-quick" if rates.quick else "rates"
+    text = "\n".join(tables(rates))
+    numbers = json.dumps(rates.to_dict(), indent=1, allow_nan=False, ensure_ascii=False)
+    write_whole(out / f"{name}.json", lambda file: file.write(numbers.encode()))
+    write_whole(out / f"{name}.md", lambda file: file.write((text + "\n").encode()))
+    figure(rates, out / f"{name}.png")
     return text
 
 
-def table(rates: Rates) -> Iterator[str]:
-    """The tables in Markdown."""
-    s = rates.settings
-    yield "| slope | measured | 95 % interval | Garnets | theory |"
+def tables(rates: MeasuredRates) -> Iterator[str]:
+    """The tables in Markdown, family by family."""
+    if rates.quick:
+        yield "A quick run, to try the command: these numbers say nothing."
+        yield ""
+    for family in rates.families:
+        yield f"### {family.name}, {family.n_problems} problems"
+        for part in (slope_table, sample_table, schedule_table, exact_table, floor_table, edge_table):
+            yield ""
+            yield from part(family, rates.settings)
+        yield ""
+
+
+def slope_table(family: FamilyRates, settings: RateSettings) -> Iterator[str]:
+    """Overall slopes."""
+    yield "| slope of log samples against log 1/ε | measured | 95 % interval | problems | theory |"
     yield "|---|---|---|---|---|"
-    for slope in rates.slopes:
-        yield f"| {slope.name} | {slope.mean:.2f} | [{slope.low:.2f}, {slope.high:.2f}] | {slope.n} | {slope.theory} |"
-    yield ""
-    yield "Samples (geometric mean over the Garnets that reached ε; in brackets how many did):"
-    yield ""
-    yield "| ε / ‖∇J(θ_0)‖² | " + " | ".join(NAMES[name] for name in rates.samples) + " | ratio |"
-    yield "|---" * (len(rates.samples) + 2) + "|"
-    for k, fraction in enumerate(s.fractions):
-        cells = [_geometric(samples[:, k]) for samples in rates.samples.values()]
-        greedy, vr = rates.samples["GreedyGQ"][:, k], rates.samples["VRGreedyGQ"][:, k]
-        both = np.isfinite(greedy) & np.isfinite(vr)
-        ratio = f"{np.exp(np.mean(np.log(greedy[both] / vr[both]))):.2f}" if both.any() else "–"
-        yield f"| {fraction:.3g} | " + " | ".join(cells) + f" | {ratio} |"
-    yield ""
-    yield "Mean ‖∇J‖² that remains (geometric mean over Garnets):"
-    yield ""
-    yield f"| M, with η_θ = {s.floor_eta:g} | " + " | ".join(f"{M}" for M in s.floor_batch_sizes) + " |"
-    yield "|---" * (len(s.floor_batch_sizes) + 1) + "|"
-    yield "| VR-Greedy-GQ | " + " | ".join(f"{x:.2e}" for x in np.exp(np.log(rates.floor_M).mean(axis=0))) + " |"
-    yield ""
-    yield "| η_θ = 2η_ω | " + " | ".join(f"{eta:g}" for eta in s.floor_eta_theta) + " |"
-    yield "|---" * (len(s.floor_eta_theta) + 1) + "|"
-    for name, floor in rates.floor_eta.items():
-        label = NAMES[name] + (f", M = {s.floor_batch}" if name == "VRGreedyGQ" else "")
-        yield f"| {label} | " + " | ".join(f"{x:.2e}" for x in np.exp(np.log(floor).mean(axis=0))) + " |"
+    for s in family.slopes:
+        name = s.name
+        for short, long in NAMES.items():
+            name = name.replace(f"{short},", f"{long},") if name.startswith(f"{short},") else name
+        yield f"| {name} | {_signed(s.mean)} | {_between(s)} | {s.n} | {s.theory} |"
 
 
-def _geometric(samples: Any) -> str:
+def sample_table(family: FamilyRates, settings: RateSettings) -> Iterator[str]:
+    """Samples with tuned settings, their ratio, and the slopes from each ε to the next."""
+    yield "Tuned: samples (geometric mean over the problems that reached ε; in brackets how many did), the paired"
+    yield "ratio, and the local slope from this ε to the next:"
+    yield ""
+    yield "| ε / ‖∇J(θ_0)‖² | Greedy-GQ | VR-Greedy-GQ | first ÷ second | Greedy-GQ, slope | VR-Greedy-GQ, slope |"
+    yield "|---|---|---|---|---|---|"
+    for k, fraction in enumerate(settings.fractions):
+        r = family.ratios[k]
+        ratio = f"{r.mean:.2f} {_between(r)}" if r.n else "–"
+        cells = [_geometric(family.samples[name][:, k]) for name in ("GreedyGQ", "VRGreedyGQ")]
+        cells += [ratio, *(_local(family.local[name], k) for name in ("GreedyGQ", "VRGreedyGQ"))]
+        yield f"| {fraction:.3g} | " + " | ".join(cells) + " |"
+
+
+def schedule_table(family: FamilyRates, settings: RateSettings) -> Iterator[str]:
+    """Samples with the theorems' own schedules."""
+    yield "The theorems' schedules, their constants fitted at the largest ε: samples, and the local slope:"
+    yield ""
+    yield "| ε / ‖∇J(θ_0)‖² | " + " | ".join(f"{name} | local slope" for name in SCHEDULES) + " |"
+    yield "|---" * (2 * len(SCHEDULES) + 1) + "|"
+    for k, fraction in enumerate(settings.fractions):
+        cells = [f"{_geometric(family.samples[name][:, k])} | {_local(family.local[name], k)}" for name in SCHEDULES]
+        yield f"| {fraction:.3g} | " + " | ".join(cells) + " |"
+
+
+def exact_table(family: FamilyRates, settings: RateSettings) -> Iterator[str]:
+    """Steps of gradient descent."""
+    yield "Gradient descent with the exact gradient, the best of its step sizes for each ε:"
+    yield ""
+    yield "| ε / ‖∇J(θ_0)‖² | steps | local slope |"
+    yield "|---|---|---|"
+    for k, fraction in enumerate(settings.exact_fractions):
+        yield f"| {fraction:.3g} | {_geometric(family.exact[:, k])} | {_local(family.local['exact'], k)} |"
+
+
+def floor_table(family: FamilyRates, settings: RateSettings) -> Iterator[str]:
+    """The error that remains."""
+    yield "Mean ‖∇J‖² that remains of runs from a stationary point (geometric mean over problems; in brackets Mη_θ):"
+    yield ""
+    yield "| η_θ = 2η_ω | Greedy-GQ | " + " | ".join(f"M = {M}" for M in settings.floor_batch_sizes) + " |"
+    yield "|---" * (len(settings.floor_batch_sizes) + 2) + "|"
+    for eta, row in zip(settings.floor_etas, np.exp(np.log(family.floors).mean(axis=0)), strict=True):
+        cells = [f"{x:.2e} ({M * eta:g})" for M, x in zip(settings.floor_batch_sizes, row[1:], strict=True)]
+        yield f"| {eta:g} | {row[0]:.2e} | " + " | ".join(cells) + " |"
+    yield ""
+    yield "| slope of log remaining error against log M | measured | 95 % interval | problems | theory |"
+    yield "|---|---|---|---|---|"
+    for s in family.floor_slopes:
+        yield f"| {s.name} | {_signed(s.mean)} | {_between(s)} | {s.n} | {s.theory} |"
+
+
+def edge_table(family: FamilyRates, settings: RateSettings) -> Iterator[str]:
+    """How often a choice lies at the edge of its grid."""
+    yield "Choices at an edge of the grid, in % of all (problem, ε):"
+    yield ""
+    yield "| | settings | η_θ | η_ω/η_θ | M | any |"
+    yield "|---|---|---|---|---|---|"
+    for name, shares in family.at_edge.items():
+        cells = [f"{100 * shares[axis]:.0f}" if axis in shares else "–" for axis in ("η_θ", "η_ω/η_θ", "M", "any")]
+        yield f"| {NAMES[name]} | {family.n_tried[name]} | " + " | ".join(cells) + " |"
+
+
+def _signed(x: float) -> str:
+    return f"{x:.2f}".replace("-", "−")
+
+
+def _between(s: FittedSlope) -> str:
+    return f"[{_signed(s.low)}, {_signed(s.high)}]" if np.isfinite(s.low) else "–"
+
+
+def _local(slopes: list[FittedSlope], k: int) -> str:
+    return f"{_signed(slopes[k].mean)} {_between(slopes[k])}" if k < len(slopes) and slopes[k].n else "–"
+
+
+def _geometric(samples: FloatArray) -> str:
     reached = samples[np.isfinite(samples)]
     return f"{np.exp(np.log(reached).mean()):.3g} ({len(reached)})" if len(reached) else "not reached"
-
-
-def figure(rates: Rates, path: Path) -> None:
-    """Samples against 1/ε, and the remaining error against M and η: one thin line a Garnet, a thick one their mean."""
-    import matplotlib.figure
-
-    s = rates.settings
-    page = matplotlib.figure.Figure(figsize=(11, 3.6), layout="constrained")
-    left, middle, right = page.subplots(1, 3)
-    inverse = 1 / np.array(s.fractions)
-    for name, samples in rates.samples.items():
-        _lines(left, inverse, samples, COLORS[name], NAMES[name])
-    first = rates.samples["GreedyGQ"][:, 0]
-    start = np.exp(np.log(first[np.isfinite(first)]).mean()) if np.isfinite(first).any() else 1.0
-    for power, style in ((2, ":"), (3, "--")):
-        guide = start * (inverse / inverse[0]) ** power
-        left.plot(inverse, guide, style, color="0.4", lw=1, label=f"slope {power}")
-    left.set(xlabel="‖∇J(θ₀)‖² / ε", ylabel="samples until E‖∇J(θ_ξ)‖² ≤ ε", xscale="log", yscale="log")
-    left.set_ylim(top=3 * s.greedy_samples)
-    left.legend(fontsize=8)
-    M = np.array(s.floor_batch_sizes, dtype=float)
-    _lines(middle, M, rates.floor_M, COLORS["VRGreedyGQ"], "VR-Greedy-GQ")
-    last = np.exp(np.log(rates.floor_M[:, -1]).mean())
-    middle.plot(M, last * M[-1] / M, ":", color="0.4", lw=1, label="slope −1")
-    middle.set(xlabel="batch size M", ylabel="remaining E‖∇J‖²", xscale="log", yscale="log")
-    middle.legend(fontsize=8)
-    for name, floor in rates.floor_eta.items():
-        _lines(right, np.array(s.floor_eta_theta), floor, COLORS[name], NAMES[name])
-    right.set(xlabel="η_θ = 2η_ω", ylabel="remaining E‖∇J‖²", xscale="log", yscale="log")
-    right.legend(fontsize=8)
-    write_whole(path, lambda file: page.savefig(file, format="png", dpi=150))
-
-
-def _lines(axes: Any, x: Any, rows: Any, color: str, label: str) -> None:
-    for row in rows:
-        axes.plot(x, row, color=color, lw=0.6, alpha=0.35)
-    seen = np.isfinite(rows).all(axis=0)  # a mean over those that got there alone would bend
-    if seen.any():
-        axes.plot(x[seen], np.exp(np.log(rows[:, seen]).mean(axis=0)), color=color, lw=2, marker="o", ms=3, label=label)
