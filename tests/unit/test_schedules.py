@@ -100,7 +100,6 @@ def test_a_decay_can_be_called():
         (lambda: gq.Decay(0.1, power=-0.5), "power is -0.5, expected a finite number at least 0"),
         (lambda: gq.Decay(0.1, power=np.nan), "power is nan, expected a finite number at least 0"),
     ],
-    ids=str,
 )
 def test_message(make, message):
     with pytest.raises(ValueError, match="^" + re.escape(message)):
