@@ -55,7 +55,14 @@ def possible_transitions(problem: Problem, mu: FloatArray) -> PossibleTransition
     """The samples that can happen, in the order of s, a, s'."""
     mdp = problem.mdp
     acting = problem.behavior * ~mdp.terminal[:, None]
-    x = s, a, _ = np.nonzero(acting[..., None] * mdp.transition)
+    x = s, a, s_next = np.nonzero(acting[..., None] * mdp.transition)
     probability = mu[s] * problem.behavior[s, a] * mdp.transition[x]
-    parts = (*x, problem.features[s, a], mdp.reward[x], mdp.discount[x], probability)
-    return PossibleTransitions(*(checks.frozen(part) for part in parts))
+    return PossibleTransitions(
+        s=checks.frozen(s),
+        a=checks.frozen(a),
+        s_next=checks.frozen(s_next),
+        phi=checks.frozen(problem.features[s, a]),
+        reward=checks.frozen(mdp.reward[x]),
+        gamma=checks.frozen(mdp.discount[x]),
+        probability=checks.frozen(probability),
+    )

@@ -106,7 +106,10 @@ def place_arrays(
     for part, field, array, dtype in found:
         where = LOCAL if array.near and local else SHARED if (part, field) in shared else COLUMN
         first = columns.get(dtype.name, 0)
-        places.append(Place(part, field, where, array.size, dtype.name, array.fill, first))
+        place = Place(
+            part=part, field=field, where=where, size=array.size, dtype=dtype.name, fill=array.fill, first=first
+        )
+        places.append(place)
         if where == COLUMN:
             columns[dtype.name] = first + array.size
     return tuple(places)

@@ -110,6 +110,14 @@ class Operator(ABC):
         return [getattr(self, name) for name in kind._fields if not is_parameter(kind, name)]
 
     @property
+    def code(self) -> int:
+        """The number of one of gqlab's own operators."""
+        from gqlab.operators import OPERATORS
+
+        warnings.warn("Operator.code goes away: compare types", DeprecationWarning, stacklevel=2)
+        return OPERATORS.index(type(self))
+
+    @property
     def parameter(self) -> float:
         """The first parameter, or 0."""
         warnings.warn("Operator.parameter goes away: use sigma, kappa or epsilon", DeprecationWarning, stacklevel=2)
