@@ -8,7 +8,6 @@ choose the grids and the sizes. The earlier form of the experiment used the Garn
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
@@ -83,7 +82,8 @@ class Family:
         return Problem(mdp, random_features(mdp, dim=4, seed=number)), theta0
 
 
-class PowerLaw(NamedTuple):
+@dataclass(frozen=True)
+class PowerLaw:
     """A theorem's schedule: η_θ, η_ω and M as powers of ε."""
 
     algorithm: str
