@@ -12,7 +12,22 @@ Greedy-GQ, its variance-reduced form VR-Greedy-GQ (ICLR 2021), and the exact qua
 """
 
 from gqlab import theory
-from gqlab.algorithms import QRC, ActorCritic, Algorithm, GreedyGQ, PolicyGradient, QLearning, VRGreedyGQ
+from gqlab.algorithms import (
+    QRC,
+    ActorCritic,
+    Algorithm,
+    AveragedGreedyGQ,
+    GreedyGQ,
+    LeastSquaresGreedyGQ,
+    NestedGreedyGQ,
+    PolicyGradient,
+    QLearning,
+    SAGAGreedyGQ,
+    SARAHGreedyGQ,
+    STORMGreedyGQ,
+    StreamingGreedyGQ,
+    VRGreedyGQ,
+)
 from gqlab.baird import baird
 from gqlab.engine.run import run
 from gqlab.engine.steps import Trajectory, batch_indices, greedy_gq_steps, pseudo_gradient, svrg_epoch, trajectory
@@ -20,6 +35,7 @@ from gqlab.features import aggregation, random_features, tabular_features
 from gqlab.garnet import garnet
 from gqlab.grid import GridResult, grid, sweep
 from gqlab.mdp import FiniteMDP
+from gqlab.measure.floor import Floor, floor
 from gqlab.measure.rollout import sampled_reward
 from gqlab.measure.variance import UpdateError, update_error
 from gqlab.measure.watch import Watch, Watched
@@ -33,20 +49,28 @@ __all__ = [
     "QRC",
     "ActorCritic",
     "Algorithm",
+    "AveragedGreedyGQ",
     "Decay",
     "EpsilonGreedy",
     "FiniteMDP",
     "FixedPolicy",
+    "Floor",
     "Greedy",
     "GreedyGQ",
     "GridResult",
+    "LeastSquaresGreedyGQ",
     "Mellowmax",
+    "NestedGreedyGQ",
     "Operator",
     "PolicyGradient",
     "Problem",
     "QLearning",
     "RunResult",
+    "SAGAGreedyGQ",
+    "SARAHGreedyGQ",
+    "STORMGreedyGQ",
     "Softmax",
+    "StreamingGreedyGQ",
     "Trajectory",
     "UpdateError",
     "VRGreedyGQ",
@@ -56,6 +80,7 @@ __all__ = [
     "aggregation",
     "baird",
     "batch_indices",
+    "floor",
     "garnet",
     "greedy_gq_steps",
     "grid",

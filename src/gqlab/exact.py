@@ -21,11 +21,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.linalg import cho_factor, cho_solve
 
 from gqlab import checks, stationary, values
 from gqlab.checks import FloatArray
 from gqlab.moments import Moments, PossibleTransitions, moments, possible_transitions
+from gqlab.objective import Objective
 
 if TYPE_CHECKING:
     from gqlab.problem import Problem
@@ -44,7 +44,8 @@ class Exact:
         self.stationary: FloatArray = checks.frozen(problem.mdp.stationary(problem.behavior, "behavior"))
         #: (C, b, K), of which every mean over D and P is made.
         self.moments: Moments = moments(problem, self.stationary)
-        self._C_factor = cho_factor(self.moments.C)
+        #: J of these means, (1, k, …).
+        self.objective = Objective(problem.features, problem.target, Moments(*(m[None] for m in self.moments)))
 
     @property
     def feature_covariance(self) -> FloatArray:
@@ -76,7 +77,7 @@ class Exact:
         >>> problem.exact.mspbe(np.zeros((10, 4))).shape
         (10,)
         """
-        return self._batched(self._mspbe, theta)
+        return self._batched(lambda th: self.objective.value(th[None])[0], theta)
 
     def omega_star(self, theta: ArrayLike) -> FloatArray:
         """ω*(θ) = C⁻¹E[δφ], (..., d).
@@ -91,7 +92,7 @@ class Exact:
         array([[2.],
                [0.]])
         """
-        return self._batched(self._omega_star, theta)
+        return self._batched(lambda th: self.objective.omega(th[None])[0], theta)
 
     def gradient(self, theta: ArrayLike) -> FloatArray:
         """∇J(θ), (..., d).
@@ -105,7 +106,7 @@ class Exact:
         >>> problem.exact.gradient([0.0])
         array([-1.])
         """
-        return self._batched(self._gradient, theta)
+        return self._batched(lambda th: self.objective.gradient(th[None])[0], theta)
 
     def hessian(self, theta: ArrayLike) -> FloatArray:
         """∇²J(θ), (..., d, d): by the operator's own second derivative, or by differences of its first.
@@ -120,7 +121,7 @@ class Exact:
         array([[0.25]])
         """
         return self._batched(
-            lambda th: stationary.hessian(self._problem, th), theta, numbers=self._rows.size + self._rows.shape[1] ** 2
+            lambda th: self.objective.hessian(th[None])[0], theta, numbers=self._rows.size + self._rows.shape[1] ** 2
         )
 
     def stationary_point(self, theta0: ArrayLike | None = None) -> FloatArray:
@@ -203,7 +204,7 @@ class Exact:
         >>> problem.exact.delta([1.0])  # 2 + 0.5 − 1
         array([1.5])
         """
-        return self._batched(lambda th: self._delta(th, self._q(th)), theta, numbers=len(self.transitions.s))
+        return self._batched(self._delta, theta, numbers=len(self.transitions.s))
 
     def phi_hat(self, theta: ArrayLike) -> FloatArray:
         """φ̂_s(θ) = ∇_θ V̄_s(θ), (..., S, d).
@@ -217,7 +218,7 @@ class Exact:
         >>> bool(np.allclose(phi_hat, phi.mean(axis=1)))
         True
         """
-        return self._batched(lambda th: self._phi_hat(self._q(th)), theta, numbers=self._rows.size)
+        return self._batched(lambda th: self.objective.phi_hat(th[None])[0], theta, numbers=self._rows.size)
 
     def average_reward(self, theta: ArrayLike) -> FloatArray:
         """The long-run average reward of π_θ, (...), started from ``initial``, else from μ.
@@ -272,50 +273,22 @@ class Exact:
         """The largest discounted value in every state, (S,), by policy iteration."""
         return checks.frozen(values.optimal_value(self._problem.mdp))
 
-    def _q(self, theta: FloatArray) -> FloatArray:
-        return (theta @ self._rows.T).reshape(*theta.shape[:-1], *self._problem.features.shape[:2])
-
-    def _phi_hat(self, q: FloatArray) -> FloatArray:
-        return np.einsum("nsa,sai->nsi", self._problem.target.weights(q), self._problem.features)
-
-    def _delta(self, theta: FloatArray, q: FloatArray) -> FloatArray:
+    def _delta(self, theta: FloatArray) -> FloatArray:
         x = self.transitions
-        return x.reward + x.gamma * self._problem.target.value(q)[:, x.s_next] - theta @ x.phi.T
-
-    def _mean_delta_phi(self, theta: FloatArray, q: FloatArray) -> FloatArray:
-        return self.moments.b + self._problem.target.value(q) @ self.moments.K.T - theta @ self.moments.C
-
-    def _solve(self, mean_delta_phi: FloatArray) -> FloatArray:
-        return np.asarray(cho_solve(self._C_factor, mean_delta_phi.T)).T
-
-    def _mspbe(self, theta: FloatArray) -> FloatArray:
-        mean_delta_phi = self._mean_delta_phi(theta, self._q(theta))
-        return 0.5 * (mean_delta_phi * self._solve(mean_delta_phi)).sum(axis=-1)
-
-    def _omega_star(self, theta: FloatArray) -> FloatArray:
-        return self._solve(self._mean_delta_phi(theta, self._q(theta)))
-
-    def _correction(self, q: FloatArray, omega: FloatArray) -> FloatArray:
-        """Σ_{s'} (Kᵀω)_{s'} φ̂_{s'},  φ̂_{s'} = Σ_a w_a φ(s',a)."""
-        weights = (omega @ self.moments.K)[..., None] * self._problem.target.weights(q)
-        return weights.reshape(len(omega), -1) @ self._rows
-
-    def _gradient(self, theta: FloatArray) -> FloatArray:
-        q = self._q(theta)
-        mean_delta_phi = self._mean_delta_phi(theta, q)
-        return self._correction(q, self._solve(mean_delta_phi)) - mean_delta_phi
+        V = self._problem.target.value(self.objective.q(theta))
+        return np.asarray(x.reward + x.gamma * V[:, x.s_next] - theta @ x.phi.T)
 
     def _mean_field(self, theta: FloatArray, omega: FloatArray) -> FloatArray:
-        q = self._q(theta)
-        mean_delta_phi = self._mean_delta_phi(theta, q)
-        G = self._correction(q, omega) - mean_delta_phi
+        q = self.objective.q(theta[None])
+        mean_delta_phi = self.objective.mean_delta_phi(theta[None], q)[0]
+        G = self.objective.correction(q, omega[None])[0] - mean_delta_phi
         H = omega @ self.moments.C - mean_delta_phi
         return np.stack([G, H], axis=1)
 
     def _sample_gradients(self, theta: FloatArray, omega: FloatArray) -> FloatArray:
-        x, q = self.transitions, self._q(theta)
-        delta, phi_omega = self._delta(theta, q), omega @ x.phi.T
-        G = -delta[..., None] * x.phi + (x.gamma * phi_omega)[..., None] * self._phi_hat(q)[:, x.s_next]
+        x, phi_hat = self.transitions, self.objective.phi_hat(theta[None])[0]
+        delta, phi_omega = self._delta(theta), omega @ x.phi.T
+        G = -delta[..., None] * x.phi + (x.gamma * phi_omega)[..., None] * phi_hat[:, x.s_next]
         H = (phi_omega - delta)[..., None] * x.phi
         return np.stack([G, H], axis=1)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -133,7 +133,14 @@ def grid(
         check_algorithm(f"algorithms[{k}]", algorithm)
     n_runs = checks.integer("n_runs", n_runs, least=1)
     cells = [
-        Cell(p, algorithm, checks.integer(f"seeds[{k}]", seed, least=0, below=2**64), n_runs, theta0, omega0)
+        Cell(
+            p,
+            algorithm.for_problem(problem_list[p]),
+            checks.integer(f"seeds[{k}]", seed, least=0, below=2**64),
+            n_runs,
+            theta0,
+            omega0,
+        )
         for p, algorithm, (k, seed) in itertools.product(range(len(problem_list)), algorithm_list, enumerate(seed_list))
     ]
     settings = Settings(
@@ -156,7 +163,8 @@ def _check_sizes(problems: list[Problem]) -> None:
 
 def _labels(cells: list[Cell]) -> dict[str, NDArray[Any]]:
     parameters = [
-        {name: getattr(cell.algorithm, name) for name in cell.algorithm.to_dict() if name != "name"} for cell in cells
+        {field.name: getattr(cell.algorithm, field.name) for field in fields(cell.algorithm)}  # type: ignore[arg-type]
+        for cell in cells
     ]
     names = dict.fromkeys(name for values in parameters for name in values)
     return {

@@ -18,7 +18,9 @@ from gqlab import algorithms
 from gqlab.algorithms import Algorithm
 from gqlab.checks import FloatArray
 from gqlab.engine.records import recorded_updates
+from gqlab.measure.floor import floor_multiple
 from gqlab.measure.watch import QUANTITIES, Watched
+from gqlab.problem import Problem
 
 #: Written into every file; a file with another word is not one of ours.
 FORMAT = "gqlab run result 2"
@@ -130,6 +132,23 @@ class RunResult:
         except (ValueError, KeyError, AttributeError, TypeError, zipfile.BadZipFile, EOFError) as error:
             raise ValueError(f"{os.fspath(path)} is not a result that gqlab saved ({error})") from None
         return result
+
+    def floor_multiple(self, problem: Problem) -> float:
+        """How many times above its statistical floor the last record is: the mean of ‖∇J‖² over that of the floors.
+
+        The floor of a run is ‖∇J‖² at the stationary point of the objective made of its own samples, searched from its
+        first θ and from its last: see :func:`gqlab.floor`. ``ValueError`` where there is no such point.
+
+        Examples
+        --------
+        >>> import gqlab as gq
+        >>> mdp = gq.garnet(seed=0)
+        >>> problem = gq.Problem(mdp, gq.random_features(mdp, dim=4))
+        >>> saga, vr = (gq.run(problem, a, n_samples=300_000, n_runs=5) for a in (gq.SAGAGreedyGQ(), gq.VRGreedyGQ()))
+        >>> saga.floor_multiple(problem) < 1.2, vr.floor_multiple(problem) > 5
+        (True, True)
+        """
+        return floor_multiple(problem, self)
 
     def watched_columns(self) -> NDArray[Any]:
         """What was watched as the engine records it, (n_runs, n_records, 3 · quantities)."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -53,6 +53,11 @@ StepSize = float | Decay
 def step_size(name: str, value: Any) -> StepSize:
     """``value`` as a step size: a positive number or a :class:`Decay`."""
     return value if isinstance(value, Decay) else checks.number(name, value, above=0)
+
+
+def scaled(eta: StepSize, factor: float) -> StepSize:
+    """A step size times a factor."""
+    return replace(eta, eta=eta.eta * factor) if isinstance(eta, Decay) else eta * factor
 
 
 def from_dict(value: Any) -> Any:

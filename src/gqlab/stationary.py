@@ -1,10 +1,6 @@
 """Stationary points of J: a Newton method that descends, and the fixed point of a linear problem.
 
-With m(θ) = E[δφ] = b + K V̄(θ) − Cθ, ω = C⁻¹m and A(θ) = C − Σ_s K_s φ̂_s(θ)ᵀ, so that ∂m/∂θ = −A,
-
-    J = ½ mᵀC⁻¹m          ∇J = −Aᵀω          ∇²J = AᵀC⁻¹A + Σ_s (Kᵀω)_s ∇²V̄_s(θ)
-
-The second term can have negative eigenvalues: a step uses the absolute values of all of them, raised by λ,
+∇²J can have negative eigenvalues: a step uses the absolute values of all of them, raised by λ,
 
     θ ← θ − U (|e| + λ)⁻¹ Uᵀ ∇J          ∇²J = U diag(e) Uᵀ
 
@@ -13,12 +9,15 @@ so that it goes down for every λ that is large enough, and is Newton's own near
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gqlab.checks import FloatArray
-from gqlab.operators import FixedPolicy
+from gqlab.objective import Objective
+from gqlab.operators import FixedPolicy, Operator
 
 if TYPE_CHECKING:
     from gqlab.problem import Problem
@@ -33,31 +32,42 @@ MOST_STEPS = 500
 DAMPING = np.concatenate([[0.0], np.geomspace(1e-12, 1e12, 49)])
 
 
-class Found(NamedTuple):
-    """Where a search ended."""
+@dataclass(frozen=True)
+class Found:
+    """Where n searches ended."""
 
-    theta: FloatArray  # (d,)
-    gradient_norm: float
-    rounding: float  # what float64 leaves unknown of that norm
-    steps: int
+    theta: FloatArray  # (n, d)
+    gradient_norm: FloatArray  # (n,)
+    rounding: FloatArray  # (n,)  what float64 leaves unknown of that norm
+    steps: NDArray[np.int64]  # (n,)
 
     @property
-    def stationary(self) -> bool:
-        return self.gradient_norm <= max(TOLERANCE, self.rounding)
+    def stationary(self) -> NDArray[np.bool_]:
+        return self.gradient_norm <= np.maximum(TOLERANCE, self.rounding)
 
 
 def stationary_point(problem: Problem, theta0: FloatArray) -> FloatArray:
     """A zero of ∇J, (d,), found from θ_0 (d,); ``ValueError`` where the search ends at none."""
-    found = descend(problem, theta0)
-    if not found.stationary:
-        entries = ", ".join(f"{x:.6g}" for x in found.theta[:6]) + (", …" if len(found.theta) > 6 else "")
-        smooth = problem.target.smoothness(problem.mdp.n_actions, 1.0) is not None
+    found = descend(problem.exact.objective, theta0[None])
+    if not found.stationary[0]:
+        theta = found.theta[0]
+        entries = ", ".join(f"{x:.6g}" for x in theta[:6]) + (", …" if len(theta) > 6 else "")
         raise ValueError(
-            f"theta0: no stationary point was reached from it: the search stopped after {found.steps} steps at "
-            f"theta = [{entries}], where ‖∇J‖ = {found.gradient_norm:.3g}; another theta0 may lead to one"
-            + ("" if smooth else f", but under {problem.target!r}, which is not known to be smooth, none need exist")
+            f"theta0: no stationary point was reached from it: the search stopped after {found.steps[0]} steps at "
+            f"theta = [{entries}], where ‖∇J‖ = {found.gradient_norm[0]:.3g}; another theta0 may lead to one"
+            + ("" if is_smooth(problem.target, problem.mdp.n_actions) else f", but {none_need_exist(problem.target)}")
         )
-    return found.theta
+    return np.asarray(found.theta[0])
+
+
+def is_smooth(target: Operator, n_actions: int) -> bool:
+    """Whether an operator is known to be smooth."""
+    return target.smoothness(n_actions, 1.0) is not None
+
+
+def none_need_exist(target: Operator) -> str:
+    """Why a search under an operator that is not smooth may find nothing."""
+    return f"under {target!r}, which is not known to be smooth, none need exist"
 
 
 def fixed_point(problem: Problem) -> FloatArray:
@@ -65,7 +75,7 @@ def fixed_point(problem: Problem) -> FloatArray:
     if not isinstance(problem.target, FixedPolicy):
         raise ValueError(f"target is {problem.target!r}: only a FixedPolicy has a fixed point; see stationary_point")
     C, b, _ = problem.exact.moments
-    A = linear_part(problem, np.zeros(problem.dim))
+    A = problem.exact.objective.linear_part(np.zeros((1, 1, problem.dim)))[0, 0]
     rank = int(np.linalg.matrix_rank(A, tol=len(A) * np.finfo(float).eps * np.linalg.norm(C, 2)))  # A is as exact as C
     if rank < len(A):
         raise ValueError(
@@ -74,50 +84,52 @@ def fixed_point(problem: Problem) -> FloatArray:
     return np.asarray(np.linalg.solve(A, b), dtype=np.float64)
 
 
-def linear_part(problem: Problem, theta: FloatArray) -> FloatArray:
-    """A(θ) = E[φ(φ − γφ̂_{s'})ᵀ] = C − Σ_s K_s φ̂_sᵀ, (..., d, d)."""
-    C, _, K = problem.exact.moments
-    return np.asarray(C - K @ problem.exact.phi_hat(theta))
+def descend(objective: Objective, theta0: FloatArray) -> Found:
+    """Newton steps from each θ (n, d) to ‖∇J‖ ≤ ``TOLERANCE``, or to where none of them leads further down.
 
-
-def hessian(problem: Problem, theta: FloatArray) -> FloatArray:
-    """∇²J of θ (n, d), (n, d, d)."""
-    exact, phi = problem.exact, problem.features
-    C, _, K = exact.moments
-    A = linear_part(problem, theta)
-    q = np.einsum("ni,sai->nsa", theta, phi)
-    along = problem.target.curvature(*np.broadcast_arrays(q[:, None], np.moveaxis(phi, -1, 0)))  # ∇²V̄ φ_i, (n, d, S, A)
-    weight = exact.omega_star(theta) @ K  # (Kᵀω)_s, (n, S)
-    second = np.einsum("nisa,saj->nij", weight[:, None, :, None] * along, phi, optimize=True)
-    out = np.swapaxes(A, -1, -2) @ np.linalg.solve(C, A) + second
-    return np.asarray(0.5 * (out + np.swapaxes(out, -1, -2)))
-
-
-def descend(problem: Problem, theta: FloatArray) -> Found:
-    """Newton steps from θ (d,) to ‖∇J‖ ≤ ``TOLERANCE``, or to where none of them leads further down."""
-    exact = problem.exact
+    The objective has n sets of means, one for each θ.
+    """
+    theta, n = theta0.copy(), len(theta0)
+    norm, rounding, steps = np.empty(n), np.empty(n), np.zeros(n, dtype=np.int64)
+    active = np.arange(n)  # the searches that go on
     for step in range(MOST_STEPS + 1):
-        J, gradient = float(exact.mspbe(theta)), exact.gradient(theta)
-        norm = float(np.linalg.norm(gradient))
-        blur, rounding = _rounding(problem, theta)
-        if norm <= TOLERANCE or step == MOST_STEPS:
+        J_of, here = objective.take(active), theta[active]
+        J, gradient = J_of.value(here[:, None])[:, 0], J_of.gradient(here[:, None])[:, 0]
+        norm[active] = np.linalg.norm(gradient, axis=-1)
+        blur, rounding[active] = _rounding(J_of, here)
+        steps[active] = step
+        on = norm[active] > TOLERANCE
+        if step == MOST_STEPS or not on.any():
             break
-        e, U = np.linalg.eigh(hessian(problem, theta[None])[0])
-        e = np.maximum(np.abs(e), np.finfo(float).eps * np.abs(e).max())
-        tries = theta - ((U.T @ gradient) / (e + DAMPING[:, None] * e.max())) @ U.T
-        values = exact.mspbe(tries)
-        if values[0] <= J + blur and np.linalg.norm(exact.gradient(tries[0])) <= 0.5 * norm:
-            theta = tries[0]  # Newton's own step; so near the end J no longer tells two points apart
-        elif values.min() < J - blur:
-            theta = tries[values.argmin()]
-        else:
+        if not on.all():
+            active, here, J, gradient, blur = active[on], here[on], J[on], gradient[on], blur[on]
+            J_of = objective.take(active)
+        e, U = np.linalg.eigh(J_of.hessian(here[:, None])[:, 0])
+        largest = np.abs(e).max(axis=-1, keepdims=True)
+        e = np.maximum(np.abs(e), np.finfo(float).eps * largest)
+        rotated = np.einsum("nik,ni->nk", U, gradient)
+        tries = here[:, None] - np.einsum(
+            "nik,njk->nji", U, rotated[:, None] / (e[:, None] + DAMPING[:, None] * largest[:, None])
+        )
+        values = J_of.value(tries)
+        there = np.linalg.norm(J_of.gradient(tries[:, :1])[:, 0], axis=-1)
+        # Near the end J no longer tells two points apart, but Newton's own step halves the gradient.
+        newton = (values[:, 0] <= J + blur) & (there <= 0.5 * norm[active])
+        lower = values.min(axis=-1) < J - blur
+        best = np.where(newton, 0, values.argmin(axis=-1))
+        moved = newton | lower
+        theta[active[moved]] = tries[np.arange(len(best)), best][moved]
+        active = active[moved]
+        if not len(active):
             break
-    return Found(theta, norm, rounding, step)
+    return Found(theta, norm, rounding, steps)
 
 
-def _rounding(problem: Problem, theta: FloatArray) -> tuple[float, float]:
-    """What the rounding of m = E[δφ], a sum of terms as large as b and Cθ, leaves unknown of J and of ‖∇J‖."""
-    C, b, _ = problem.exact.moments
-    unknown = 16 * np.finfo(float).eps * float(np.linalg.norm(b) + np.linalg.norm(C @ theta))
-    passed_on = float(np.linalg.norm(np.linalg.solve(C, linear_part(problem, theta)), 2))  # ∇J = −Aᵀ C⁻¹ m
-    return unknown * float(np.linalg.norm(problem.exact.omega_star(theta))), float(unknown * passed_on)
+def _rounding(objective: Objective, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """What the rounding of m = E[δφ], a sum of terms as large as b and Cθ, leaves unknown of J and of ‖∇J‖, (n,) each."""
+    C, b, _ = objective.means
+    sizes = np.linalg.norm(b, axis=-1) + np.linalg.norm(np.einsum("nij,nj->ni", C, theta), axis=-1)
+    unknown = 16 * np.finfo(float).eps * sizes
+    A = objective.linear_part(theta[:, None])[:, 0]
+    passed_on = np.linalg.norm(objective.solve(np.swapaxes(A, -1, -2)), 2, axis=(-2, -1))  # ∇J = −Aᵀ C⁺ m
+    return unknown * np.linalg.norm(objective.omega(theta[:, None])[:, 0], axis=-1), unknown * passed_on

@@ -61,7 +61,7 @@ def test_the_rules_know_nothing_but_the_rules(path):
     assert {name for name in imports(path) if not name.startswith("gqlab.rules")} == set()
 
 
-@pytest.mark.parametrize("name", ["exact", "moments", "stationary", "values"])
+@pytest.mark.parametrize("name", ["exact", "moments", "objective", "stationary", "values"])
 def test_the_exact_quantities_share_no_code_with_the_rules(name):
     path = PACKAGE / f"{name}.py"
     compiled_side = ("gqlab.rules", "gqlab.estimators", "gqlab.samples", "gqlab.engine", "gqlab.measure")

@@ -78,7 +78,7 @@ def _advance_block(group: Group, shape: Shape, shared: Task, rows: slice, progre
     layout, stop = _parameters(group, rows), cuda.to_device(np.zeros(1, dtype=np.int64))
     done, stride = runs.updates.copy(), _stride(group)[rows]
     while (done < plan.n_updates).any():
-        done = np.minimum(done + stride, plan.n_updates)
+        done = np.minimum(_whole(group, rows, done + stride), plan.n_updates)
         todo = on_gpu._replace(plan=on_gpu.plan._replace(until=cuda.to_device(done)))
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", ".*low occupancy")  # few runs leave most of the GPU idle: so be it
@@ -106,9 +106,17 @@ def _touch(records: Records) -> None:
 
 
 def _stride(group: Group) -> Any:
-    """The updates of each run in a launch: whole batches."""
-    batch = np.maximum(group.per_run([cell.algorithm.batch_size for cell in group.cells]), 1)
-    return np.maximum(1, LAUNCH_NUMBERS // (group.d * group.A * group.task.plan.cost) // batch) * batch
+    """About how many updates of each run a launch makes."""
+    return np.maximum(1, LAUNCH_NUMBERS // (group.d * group.A * group.task.plan.cost))
+
+
+def _whole(group: Group, rows: slice, updates: Any) -> Any:
+    """The first updates, these or later, at which no run is in the middle of a batch."""
+    out, cell_of = updates.copy(), group.per_run(range(len(group.cells)))[rows]
+    for k in np.unique(cell_of):
+        mine = cell_of == k
+        out[mine] = group.cells[k].algorithm.whole(updates[mine])
+    return out
 
 
 def _parameters(group: Group, rows: slice) -> Parts:

@@ -30,6 +30,9 @@ def execute(problems: Sequence[Problem], cells: Sequence[Cell], settings: Settin
     """The results of all cells; those whose parts are of the same kinds go to the device together."""
     for cell in cells:
         cell.algorithm.check(problems[cell.problem])
+        if settings.device not in cell.algorithm.devices:
+            name, known = type(cell.algorithm).__name__, " and ".join(map(repr, cell.algorithm.devices))
+            raise ValueError(f"device is {settings.device!r}, but {name} runs on {known} alone")
         check_watches(settings.watch, problems[cell.problem])
     _check_records(sum(cell.n_runs for cell in cells), problems[0].dim, settings)
     device = load_cuda() if settings.device == "cuda" else None
@@ -74,9 +77,8 @@ def _results(group: Group) -> list[RunResult]:
 def _result(group: Group, cell: Cell, updates: Any, view: dict[str, Any], runs: Runs) -> RunResult:
     settings = group.settings
     memory = {"theta": runs.theta.copy()}
-    for name, kept in group.kept.items():
-        columns = runs.kept_numbers if kept.is_number else runs.kept_counts
-        memory[name] = columns[:, kept.first : kept.first + kept.array.size].copy()
+    for name, (is_number, where) in group.kept_columns(cell).items():
+        memory[name] = (runs.kept_numbers if is_number else runs.kept_counts)[:, where].copy()
     watched = {
         watch.quantity: Watched(*np.moveaxis(view["watched"][..., 3 * column : 3 * column + 3], -1, 0).copy())
         for watch in settings.watch

@@ -21,7 +21,7 @@ from gqlab.results import RunResult
 from gqlab.rules.dispatch import annotated, is_parameter, parameters
 from gqlab.rules.memory import Array, Sizes
 from gqlab.rules.point import DensePoint
-from gqlab.samples.tables import join_tables, offsets
+from gqlab.samples.tables import join_tables, offsets, problem_tables
 from gqlab.schedules import join_schedules
 
 #: The compiled parts of gqlab's own operators: the CPU's code knows them all.
@@ -66,7 +66,7 @@ class Group:
         self.watch = Watching if settings.watch else Unwatched
         kinds = operator_kinds(self.problems[0], cells[0].algorithm, settings.device)
         tables = join_tables(self.problems, kinds, settings.dtype)
-        self.sizes = self._sizes(len(tables.samples.row))
+        self.sizes = self._sizes(self.cells, self.problems)
         self.kept: dict[str, Kept] = {}
         self._lay_out_kept()
         n_records = np.repeat([len(u) for u in self.updates], self.counts)
@@ -97,10 +97,26 @@ class Group:
             for name, array in declared(kind, self.sizes).items():
                 yield part, name, array, dtype_of(array, self.settings.dtype)
 
-    def _sizes(self, n_samples: int) -> Sizes:
-        most = {name: max(getattr(cell.algorithm, name) for cell in self.cells) for name in parameters(self.estimator)}
-        states = max(problem.mdp.n_states for problem in self.problems)
-        return Sizes(self.d, self.A, states, n_samples, most)
+    def _sizes(self, cells: Sequence[Cell], problems: Sequence[Problem]) -> Sizes:
+        return Sizes(
+            d=self.d,
+            A=self.A,
+            states=max(problem.mdp.n_states for problem in problems),
+            samples=max(len(problem_tables(problem).samples.row) for problem in problems),
+            updates=max(cell.algorithm.n_updates(self.settings.n_samples) for cell in cells),
+            most={name: max(getattr(cell.algorithm, name) for cell in cells) for name in parameters(self.estimator)},
+        )
+
+    def kept_columns(self, cell: Cell) -> dict[str, tuple[bool, slice]]:
+        """Where a cell's kept arrays are, and whether among the numbers.
+
+        Arrays have the size that the largest of the cells needs; each keeps what it needs itself.
+        """
+        if not self.kept:
+            return {}
+        sizes = self._sizes([cell], [self.problems[self.place[cell.problem]]])
+        own = declared(self.estimator, sizes) | {f"watch.{k}": v for k, v in declared(self.watch, sizes).items()}
+        return {name: (k.is_number, slice(k.first, k.first + own[name].size)) for name, k in self.kept.items()}
 
     def per_run(self, values: Sequence[Any], dtype: Any = np.int64) -> NDArray[Any]:
         """One value for each cell, as one for each run."""
@@ -164,9 +180,12 @@ class Group:
         n, d, dtype = cell.n_runs, self.d, self.settings.dtype
         numbers = np.empty((n, self.kept_sizes[True]))
         counts = np.empty((n, self.kept_sizes[False]), dtype=np.int64)
-        for name, kept in self.kept.items():
-            columns = (numbers if kept.is_number else counts)[:, kept.first : kept.first + kept.array.size]
-            columns[...] = kept.array.fill if cell.resume is None else _remembered(cell.resume, name, columns)
+        for kept in self.kept.values():
+            (numbers if kept.is_number else counts)[:, kept.first : kept.first + kept.array.size] = kept.array.fill
+        if cell.resume is not None:
+            for name, (is_number, where) in self.kept_columns(cell).items():
+                columns = (numbers if is_number else counts)[:, where]
+                columns[...] = _remembered(cell.resume, name, columns)
         if cell.resume is not None:
             before = cell.resume
             return Runs(

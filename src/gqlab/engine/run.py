@@ -44,7 +44,8 @@ def run(
     ----------
     problem : Problem
     algorithm : Algorithm
-        ``GreedyGQ``, ``VRGreedyGQ``, ``QRC``, ``QLearning``, ``ActorCritic``, ``PolicyGradient``, or one of your own.
+        ``GreedyGQ``, ``VRGreedyGQ``, one of the family in docs/estimators.md such as ``SAGAGreedyGQ``, ``QRC``,
+        ``QLearning``, ``ActorCritic``, ``PolicyGradient``, or one of your own.
     n_samples : int
         The budget of each run; VR-Greedy-GQ takes the whole batches that fit.
     n_runs : int
@@ -80,6 +81,7 @@ def run(
     """
     checks.instance("problem", problem, Problem, "a Problem")
     check_algorithm("algorithm", algorithm)
+    algorithm = algorithm.for_problem(problem)
     given = {"n_runs": n_runs, "seed": seed, "record_every": record_every, "dtype": dtype,
              "watch": None if watch is None else watches(watch)}  # fmt: skip
     known: dict[str, Any] = {

@@ -9,10 +9,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from gqlab import checks
 from gqlab.algorithms import Algorithm
+from gqlab.algorithms.greedy_gq import Epochs
 from gqlab.checks import FloatArray
 from gqlab.engine.compiled import entry
 from gqlab.engine.memory import part
 from gqlab.estimators.base import move, step
+from gqlab.estimators.epochs import GROWTH_UNIT
 from gqlab.estimators.plain import Plain
 from gqlab.estimators.policy_search import ActorCriticStep, PolicyGradientStep
 from gqlab.estimators.svrg import SVRG, add_reference, mean_reference, start_reference
@@ -66,8 +68,10 @@ def batch_indices(algorithm: Algorithm, n_samples: int, seed: int = 0, run: int 
     """
     checks.instance("algorithm", algorithm, Algorithm, "one such as gqlab.VRGreedyGQ()")
     M = algorithm.batch_size
-    if not M:
+    if not isinstance(algorithm, Epochs):
         raise ValueError(f"{algorithm!r} draws no indices: it has no batches")
+    if not algorithm.as_in_the_paper:
+        raise ValueError(f"{algorithm!r} has batches that grow: their indices are not one table")
     n_updates = algorithm.n_updates(checks.integer("n_samples", n_samples, least=1))
     out = np.empty(n_updates, dtype=np.int64)
     _indices(_seed(seed), _run(run), M, out)
@@ -112,7 +116,7 @@ def greedy_gq_steps(
     """
     rows = _rows(problem, trajectory, "trajectory")
     point, world = _point(problem, theta, omega), _in_order(rows)
-    _plain_steps(world, point, _plain(problem), _schedule(algorithm), problem.dim, problem.mdp.n_actions)
+    _plain_steps(world, point, _plain(problem), _schedule(problem, algorithm), problem.dim, problem.mdp.n_actions)
     return point.theta, point.omega
 
 
@@ -143,8 +147,8 @@ def svrg_epoch(
         raise ValueError(f"indices[{bad[0]}] is {drawn[bad[0]]}, expected at least 0 and below {M}")
     point = _point(problem, theta, omega)
     d, A = problem.dim, problem.mdp.n_actions
-    svrg = part(SVRG, Sizes(d, A, problem.mdp.n_states, most={"batch_size": M}), batch_size=M)
-    _svrg_epoch(rows, drawn.astype(np.int64), point, svrg, _schedule(algorithm), d, A)
+    svrg = svrg_part(d, A, problem.mdp.n_states, M)
+    _svrg_epoch(rows, drawn.astype(np.int64), point, svrg, _schedule(problem, algorithm), d, A)
     return point.theta, point.omega
 
 
@@ -242,6 +246,13 @@ def _rows(problem: Problem, samples: Any, name: str) -> Samples:
     return at(sample_table(problem, x[:, 0], x[:, 1], x[:, 2]), 0)
 
 
+def svrg_part(d: int, A: int, n_states: int, M: int) -> SVRG:
+    """Algorithm 1's estimator with batches of M, for one thread of Python's own."""
+    values = {"batch_size": M, "growth_units": GROWTH_UNIT, "keeps_all": 0}
+    made: SVRG = part(SVRG, Sizes(d, A, n_states, most=values), **values)
+    return made
+
+
 def _point(problem: Problem, theta: ArrayLike, omega: ArrayLike) -> DensePoint:
     vectors = {name: checks.array(name, v, (problem.dim,)) for name, v in (("theta", theta), ("omega", omega))}
     return part(DensePoint, Sizes(problem.dim, problem.mdp.n_actions))._replace(**vectors)
@@ -256,9 +267,9 @@ def _plain(problem: Problem) -> Plain:
     return made
 
 
-def _schedule(algorithm: Algorithm) -> Any:
+def _schedule(problem: Problem, algorithm: Algorithm) -> Any:
     checks.instance("algorithm", algorithm, Algorithm, "one such as gqlab.GreedyGQ()")
-    return at(join_schedules([algorithm], [1], np.float64), 0)
+    return at(join_schedules([algorithm.for_problem(problem)], [1], np.float64), 0)
 
 
 def _seed(seed: int) -> np.uint64:

@@ -2,6 +2,9 @@
 
     G_x(θ, ω) − G_x(θ̃, ω̃) + G̃,   G̃ the mean of G_x(θ̃, ω̃) over the batch, and likewise H
 
+Epoch k has M·growth^k updates, for which as many new samples are drawn. The batch is these (Algorithm 1: growth 1), or
+all samples so far: then the trajectory is drawn again from its random numbers, so that a run keeps none of it.
+
 V̄ and w at θ̃ are kept once for each next state that the batch visits: ``slot`` says where.
 """
 
@@ -12,24 +15,24 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gqlab.estimators.base import move
+from gqlab.estimators.epochs import GROWTH_UNIT, epoch_from
 from gqlab.rules.dispatch import rule
 from gqlab.rules.gradient import add, evaluate, next_value, td_terms
 from gqlab.rules.memory import COUNT, INDEX, SAMPLE, Array, Sizes, far, near
 from gqlab.rules.point import descend_from
 from gqlab.samples.random import BATCH_INDEX, below, word
-from gqlab.samples.streams import draw, key
+from gqlab.samples.streams import STOP_LOOK, draw, key, start
 
 #: ``slot`` of a next state that the batch has not visited.
 EMPTY = 0xFFFFFFFF
 
-#: Samples of a batch between two looks at the stop flag, a power of 2.
-STOP_LOOK = 1024
-
 
 class SVRG(NamedTuple):
-    """One batch of M samples for each M updates."""
+    """A batch for each epoch."""
 
     batch_size: int  # M
+    growth_units: int  # growth, in units of 2⁻³²
+    keeps_all: int  # 1: the batch is all samples so far
     theta_tilde: Any  # (d,)
     omega_tilde: Any  # (d,)
     G_tilde: Any  # (d,)
@@ -37,7 +40,8 @@ class SVRG(NamedTuple):
     q: Any  # (A,)
     w: Any  # (A,)
     c: Any  # (A + 2,)
-    batch: Any  # (M,)  the samples
+    batch: Any  # (n_batch,)  the samples
+    n_batch: Any  # (1,)
     x: Any  # (1,)  the sample of the next update
     n_visited: Any  # (1,)
     visited: Any  # (n_slots,)  which entry of ``slot`` points to each slot
@@ -48,41 +52,25 @@ class SVRG(NamedTuple):
 
     @staticmethod
     def memory(n: Sizes) -> dict[str, Array]:
-        M = int(n.most["batch_size"])
-        n_slots = min(M, n.states)
         return {
             **dict.fromkeys(("theta_tilde", "omega_tilde", "G_tilde", "H_tilde"), near(n.d)),
-            **{"q": near(n.A), "w": near(n.A), "c": near(n.A + 2)},
-            "batch": far(M, SAMPLE),
-            "x": near(1, INDEX),
-            "n_visited": near(1, COUNT),
-            "visited": far(n_slots, INDEX),
-            "slot": far(n.states, INDEX, fill=EMPTY),
-            "V": far(n_slots),
-            "w_tilde": far(n_slots * n.A),
-            "correction": far(n_slots),
+            **{"q": near(n.A), "w": near(n.A), "c": near(n.A + 2), "x": near(1, INDEX)},
+            **batch_memory(n),
         }
 
     def next_begin(self, u):
-        return (u + self.batch_size - 1) // self.batch_size * self.batch_size
+        return epoch_from(self.batch_size, self.growth_units, u)[0]
 
     def begin(self, world, point, cursor, u, d, A):
-        """θ̃, ω̃ ← the last iterate; the next M samples of the trajectory are the batch; G̃, H̃ ← their means there."""
-        start_reference(self, point, d)
-        for t in range(u, u + self.batch_size):
-            x, cursor = draw(world.stream, world.run, cursor, t)
-            self.batch[t - u] = x
-            add_reference(self, world.samples, x, d, A)
-            if t & (STOP_LOOK - 1) == 0 and world.stop[0] != 0:
-                break
-        mean_reference(self, world.samples, self.batch_size, d, A)
-        self.x[0] = self.batch[below(word(key(world.run, BATCH_INDEX), u), self.batch_size)]
+        """θ̃, ω̃ ← the last iterate; G̃, H̃ ← the means over the batch there."""
+        cursor = new_batch(self, world, point, cursor, u, d, A)
+        self.x[0] = self.batch[below(word(key(world.run, BATCH_INDEX), u), self.n_batch[0])]
         return cursor
 
     def step(self, world, point, cursor, u, rates, d, A):
         x = self.x[0]
         # The next update's sample is on its way from memory during this one.
-        self.x[0] = self.batch[below(word(key(world.run, BATCH_INDEX), u + 1), self.batch_size)]
+        self.x[0] = self.batch[below(word(key(world.run, BATCH_INDEX), u + 1), self.n_batch[0])]
         return move(self, world.samples, x, point, rates, d, A), cursor
 
     def move(self, samples, x, point, rates, d, A):
@@ -93,11 +81,46 @@ class SVRG(NamedTuple):
 
     def count_batch(self, count):
         count[:] = 0.0
-        for k in range(self.batch_size):
+        for k in range(self.n_batch[0]):
             count[self.batch[k]] += 1.0
 
     def drawn(self, w):
-        return self.batch[below(w, self.batch_size)]
+        return self.batch[below(w, self.n_batch[0])]
+
+
+def batch_memory(n: Sizes) -> dict[str, Array]:
+    """The arrays that :func:`new_batch` needs, but for the reference point and its means."""
+    M, growth, keeps_all = (int(n.most[name]) for name in ("batch_size", "growth_units", "keeps_all"))
+    size = M if growth == GROWTH_UNIT and not keeps_all else n.updates
+    n_slots = min(size, n.states)
+    return {
+        "batch": far(size, SAMPLE),
+        "n_batch": near(1, COUNT),
+        "n_visited": near(1, COUNT),
+        "visited": far(n_slots, INDEX),
+        "slot": far(n.states, INDEX, fill=EMPTY),
+        "V": far(n_slots),
+        "w_tilde": far(n_slots * n.A),
+        "correction": far(n_slots),
+    }
+
+
+@rule
+def new_batch(svrg, world, point, cursor, u, d, A):
+    """The batch of the epoch that begins at update u, and its means at (θ̃, ω̃) ← (θ, ω); returns the new cursor."""
+    start_reference(svrg, point, d)
+    first, end = u, u + epoch_from(svrg.batch_size, svrg.growth_units, u)[1]
+    if svrg.keeps_all:
+        first, cursor = 0, start(world.stream, world.run)
+    for t in range(first, end):
+        x, cursor = draw(world.stream, world.run, cursor, t)
+        svrg.batch[t - first] = x
+        add_reference(svrg, world.samples, x, d, A)
+        if t & (STOP_LOOK - 1) == 0 and world.stop[0] != 0:
+            break
+    svrg.n_batch[0] = end - first
+    mean_reference(svrg, world.samples, end - first, d, A)
+    return cursor
 
 
 @rule

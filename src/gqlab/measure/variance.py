@@ -13,9 +13,9 @@ from gqlab.checks import FloatArray
 from gqlab.engine.compiled import entry
 from gqlab.engine.cpu import default_threads
 from gqlab.engine.memory import part
+from gqlab.engine.steps import svrg_part
 from gqlab.estimators.base import begin, move
 from gqlab.estimators.plain import Plain
-from gqlab.estimators.svrg import SVRG
 from gqlab.problem import Problem
 from gqlab.results import RunResult
 from gqlab.rules.dispatch import at, by_type, rule
@@ -71,6 +71,8 @@ def update_error(problem: Problem, result: RunResult, n_draws: int = 500) -> Upd
     checks.integer("n_draws", n_draws, least=1)
     if not isinstance(algorithm, GreedyGQ | VRGreedyGQ):
         raise ValueError(f"result is of {algorithm!r}, expected Greedy-GQ or VR-Greedy-GQ")
+    if isinstance(algorithm, VRGreedyGQ) and not algorithm.as_in_the_paper:
+        raise ValueError(f"result is of {algorithm!r}, expected batches of one size, with new samples alone")
     if result.metadata["problem"] != problem.fingerprint:
         raise ValueError("result is of another problem")
     M = algorithm.batch_size
@@ -84,12 +86,12 @@ def update_error(problem: Problem, result: RunResult, n_draws: int = 500) -> Upd
     n_runs, n_records = gradient.shape[:2]
     out = np.empty((3, n_runs, n_records - 1))
     d, A = problem.dim, problem.mdp.n_actions
-    sizes = Sizes(d, A, problem.mdp.n_states, most={"batch_size": M})
+    sizes = Sizes(d, A, problem.mdp.n_states)
     samples, chain, stop = at(tables.samples, 0), at(tables.chain, 0), np.zeros(1, dtype=np.int64)
 
     def measure(run: int) -> None:
         world = World(samples, chain, Identity(np.uint64(result.metadata["seed"]), run), stop)
-        estimator = part(SVRG, sizes, batch_size=M) if M else part(Plain, sizes)
+        estimator = svrg_part(d, A, problem.mdp.n_states, M) if M else part(Plain, sizes)
         path = result.theta[run].copy(), result.omega[run].copy(), gradient[run].copy()
         steps = M, every, n_draws
         _measure(world, estimator, part(DensePoint, sizes), law, path, steps, out[:, run], d, A)

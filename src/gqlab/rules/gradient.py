@@ -36,7 +36,8 @@ class Samples(NamedTuple):
     reward: Any  # (n,)
     discount: Any  # (n,)
     behavior: Any  # (n_rows,)  π_b(a|s), for the rules that need a ratio
-    first_row: int  # the first row of the problem, where several share the columns
+    first_row: int  # the first row of the problem, where several share the columns,
+    first_sample: int  # and its first sample
 
 
 # --- What the parts can do ------------------------------------------------------------------------------------------

@@ -20,6 +20,9 @@ class Sizes:
         Features and actions.
     states, samples : int
         Of the largest problem: the states, and the different samples that can be drawn.
+    updates : int
+        The largest number of updates that a run of this call makes, from its beginning. What is kept must not depend
+        on it.
     most : mapping
         The largest value of each parameter among the runs, by its name.
     """
@@ -28,6 +31,7 @@ class Sizes:
     A: int
     states: int = 0
     samples: int = 0
+    updates: int = 0
     most: Mapping[str, float] = field(default_factory=dict)
 
 

@@ -37,6 +37,11 @@ def descend_along(self, G, H, rates, d):
     """Move along two vectors."""
 
 
+@by_type
+def move_to(self, theta, omega, rates, d):
+    """Move to a given point, or to its projection."""
+
+
 class DensePoint(NamedTuple):
     """θ and ω as d numbers each."""
 
@@ -77,6 +82,14 @@ class DensePoint(NamedTuple):
             self.omega_before[i] = self.omega[i]
             self.theta[i] -= rates.eta_theta * G[i]
             self.omega[i] = shrink * self.omega[i] - rates.eta_omega * H[i]
+        return settle(self, rates.radius, d)
+
+    def move_to(self, theta, omega, rates, d):
+        for i in range(d):
+            self.theta_before[i] = self.theta[i]
+            self.omega_before[i] = self.omega[i]
+            self.theta[i] = theta[i]
+            self.omega[i] = omega[i]
         return settle(self, rates.radius, d)
 
 

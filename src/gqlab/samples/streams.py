@@ -13,6 +13,9 @@ import numpy as np
 from gqlab.rules.dispatch import by_type, rule
 from gqlab.samples.random import RESTART, TRAJECTORY, draw_alias, stream_key, word
 
+#: Samples between two looks at the stop flag, where an estimator draws many at once: a power of 2.
+STOP_LOOK = 1024
+
 
 class Identity(NamedTuple):
     """Which run it is: what its random numbers are made of."""

@@ -73,6 +73,7 @@ def sample_table(problem: Problem, s: NDArray[Any], a: NDArray[Any], s_next: NDA
         discount=problem.mdp.discount[s, a, s_next],
         behavior=problem.behavior.flatten(),
         first_row=per_problem([0]),
+        first_sample=per_problem([0]),
     )
 
 
@@ -135,6 +136,7 @@ def join_tables(problems: Sequence[Problem], kinds: Sequence[type], dtype: Any =
             discount=_joined((x.discount for x in samples), dtype),
             behavior=_joined((x.behavior for x in samples), dtype),
             first_row=per_problem(S[:-1] * A),
+            first_sample=per_problem(n[:-1]),
         ),
         stream=Chain(
             first=np.append(_joined((c.first[:-1] for c in chains), shift=n), np.uint32(n[-1])),

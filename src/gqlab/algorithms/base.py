@@ -1,0 +1,156 @@
+"""What an algorithm is: an estimator and its parameters, as plain data; and the algorithms by name."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from dataclasses import asdict, fields, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gqlab import checks, schedules
+from gqlab.estimators.base import answer, begin, next_begin, step
+from gqlab.problem import Problem
+from gqlab.rules.dispatch import require
+from gqlab.schedules import Decay, StepSize, scaled, step_size
+
+Counts = NDArray[np.int64]
+
+ETAS = ("eta_theta", "eta_omega")
+
+
+class Algorithm:
+    """What :func:`gqlab.run` runs: an estimator, its parameters and step sizes, as a frozen dataclass.
+
+    Counts are per run, from its beginning; by default an update takes one sample. To add an algorithm, see
+    docs/extending.md: a dataclass and its estimator in your own file are all that it needs.
+    """
+
+    #: The compiled part: see :mod:`gqlab.estimators.base`. Its parameters are fields of the algorithm.
+    estimator: ClassVar[type]
+
+    #: Whether the algorithm has a second parameter ω.
+    has_omega: ClassVar[bool] = True
+
+    #: Whether the estimator reads the parameters of its operator.
+    reads_operator: ClassVar[bool] = False
+
+    #: The devices that it runs on.
+    devices: ClassVar[tuple[str, ...]] = ("cpu", "cuda")
+
+    #: Whether update by update it takes the samples of :func:`gqlab.trajectory` in their order.
+    follows_trajectory: ClassVar[bool] = True
+
+    #: Fields that are written into files only where they differ from their default: they came later.
+    later: ClassVar[tuple[str, ...]] = ()
+
+    #: η_θ and η_ω where they are not given, for features with max ‖φ‖ = 1.
+    default_etas: ClassVar[tuple[StepSize, StepSize]] = (
+        Decay(0.32, after=1000, power=0.5),
+        Decay(0.16, after=1000, power=0.5),
+    )
+
+    #: The samples that one update takes.
+    samples_per_update: int = 1
+
+    #: M, the samples of a batch; 0 where there are no batches.
+    batch_size: int = 0
+
+    #: QRC's β, which draws ω towards 0.
+    beta: float = 0.0
+
+    eta_theta: StepSize | None
+    radius: float = math.inf
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if hasattr(cls, "estimator"):
+            require(cls.estimator, [step], f"algorithm {cls.__name__}", optional=[begin, next_begin, answer])
+            register(cls)
+
+    @property
+    def eta_omega(self) -> StepSize | None:
+        """η_ω; 0 where ω stands still at 0."""
+        return 0.0
+
+    @property
+    def epoch(self) -> int:
+        """The old name of ``batch_size``."""
+        warnings.warn("Algorithm.epoch goes away: use batch_size", DeprecationWarning, stacklevel=2)
+        return self.batch_size
+
+    def __post_init__(self) -> None:
+        names = {field.name for field in fields(self)}  # type: ignore[arg-type]
+        for field in fields(self):  # type: ignore[arg-type]
+            if field.name in ETAS and not (field.default is None and getattr(self, field.name) is None):
+                object.__setattr__(self, field.name, step_size(field.name, getattr(self, field.name)))
+        if "radius" in names:
+            object.__setattr__(self, "radius", checks.number("radius", self.radius, above=0, infinite=True))
+
+    def check(self, problem: Problem) -> None:
+        """Raise ``ValueError`` if the algorithm cannot run on a problem."""
+
+    def for_problem(self, problem: Problem) -> Self:
+        """The algorithm with a number for each step size that was not given: its default over max ‖φ‖².
+
+        With features c·φ, θ/c has the values that θ has with φ; a step of η/c² on c·φ is one of η on φ.
+        """
+        largest = float((problem.features**2).sum(axis=-1).max())
+        defaults = zip(ETAS, self.default_etas, strict=True)
+        given = {name: scaled(eta, 1 / largest) for name, eta in defaults if getattr(self, name) is None}
+        return replace(self, **given) if given else self  # type: ignore[type-var]
+
+    def n_updates(self, n_samples: int) -> int:
+        """The updates that a budget of samples allows."""
+        return n_samples
+
+    def samples(self, updates: Counts) -> Counts:
+        """The samples that have been drawn when so many updates are done."""
+        return updates
+
+    def gradient_evaluations(self, updates: Counts) -> Counts:
+        """The evaluations of (G_x, H_x) by then, as the algorithm is written in the paper."""
+        return updates
+
+    def whole(self, updates: Counts) -> Counts:
+        """The first counts of updates, these or later, at which a run can be left and gone on with."""
+        return updates
+
+    def to_dict(self) -> dict[str, Any]:
+        """The name and the parameters, ready for JSON."""
+        values = asdict(self)  # type: ignore[call-overload]
+        usual = {field.name: field.default for field in fields(self)}  # type: ignore[arg-type]
+        left_out = [name for name in self.later if values[name] == usual[name]]
+        return {"name": type(self).__name__, **{name: v for name, v in values.items() if name not in left_out}}
+
+
+#: The algorithms by name, a user's own included.
+ALGORITHMS: dict[str, type[Algorithm]] = {}
+
+
+def register(kind: type[Algorithm]) -> None:
+    """Make an algorithm known by its name, so that saved results of it can be loaded."""
+    known = ALGORITHMS.get(kind.__name__)
+    if known is not None and known.__module__.startswith("gqlab."):
+        raise ValueError(f"{kind.__name__} is the name of an algorithm of gqlab: choose another")
+    ALGORITHMS[kind.__name__] = kind
+
+
+def check_algorithm(name: str, value: object) -> None:
+    """``value`` is an algorithm with a compiled estimator."""
+    if not isinstance(value, Algorithm) or not hasattr(value, "estimator"):
+        raise ValueError(f"{name} is {value!r}, expected one such as gqlab.VRGreedyGQ()")
+
+
+def from_dict(values: dict[str, Any]) -> Algorithm:
+    """The algorithm that :meth:`Algorithm.to_dict` wrote."""
+    parameters = {name: schedules.from_dict(value) for name, value in values.items()}
+    kind = ALGORITHMS.get(parameters.pop("name", ""))
+    if kind is None:
+        raise ValueError(
+            f"unknown algorithm {values.get('name')!r}, expected one of {', '.join(ALGORITHMS)}; "
+            "one of your own is known when the file that defines it has been imported"
+        )
+    return kind(**parameters)

@@ -1,0 +1,186 @@
+"""Greedy-GQ, VR-Greedy-GQ, and the relatives that use the same estimators."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from gqlab import checks
+from gqlab.algorithms.base import Algorithm, Counts
+from gqlab.estimators.epochs import GROWTH_UNIT
+from gqlab.estimators.plain import Plain
+from gqlab.estimators.svrg import SVRG
+from gqlab.schedules import StepSize
+
+#: What a batch may hold: the new samples, or all so far.
+KEEP = ("new", "all")
+
+
+@dataclass(frozen=True)
+class GreedyGQ(Algorithm):
+    """Greedy-GQ: one update for each sample of one trajectory, both at the old (θ, ω).
+
+        θ ← Π_R[θ − η_θ G_x(θ, ω)]        ω ← Π_R[ω − η_ω H_x(θ, ω)]
+
+    Examples
+    --------
+    >>> import gqlab as gq
+    >>> gq.GreedyGQ(eta_theta=0.02, eta_omega=0.01)
+    GreedyGQ(eta_theta=0.02, eta_omega=0.01, radius=inf)
+    """
+
+    estimator: ClassVar[type] = Plain
+
+    eta_theta: StepSize = 0.02
+    eta_omega: StepSize = 0.01
+    radius: float = math.inf
+
+
+class Epochs(Algorithm):
+    """What algorithms with batches share: epoch k takes M·growth^k new samples, rounded, and makes as many updates.
+
+    ``keep="new"``: these samples are the batch; ``keep="all"``: all samples so far are.
+    """
+
+    later: ClassVar[tuple[str, ...]] = ("growth", "keep")
+
+    batch_size: int
+    growth: float
+    keep: str
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "batch_size", checks.integer("batch_size", self.batch_size, least=1, below=2**32))
+        object.__setattr__(self, "growth", checks.number("growth", self.growth, least=1, below=2**10))
+        if self.keep not in KEEP:
+            raise ValueError(f"keep is {self.keep!r}, expected one of {', '.join(map(repr, KEEP))}")
+
+    @property
+    def growth_units(self) -> int:
+        """``growth`` as compiled code reads it."""
+        return round(self.growth * GROWTH_UNIT)
+
+    @property
+    def keeps_all(self) -> int:
+        """``keep`` as compiled code reads it."""
+        return int(self.keep == "all")
+
+    @property
+    def as_in_the_paper(self) -> bool:
+        """Whether every batch is M new samples."""
+        return self.growth_units == GROWTH_UNIT and not self.keeps_all
+
+    def epoch_ends(self, updates: int) -> Counts:
+        """The updates with which epochs end, from 0 to the first that is not below ``updates``."""
+        if self.growth_units == GROWTH_UNIT:
+            return np.arange(-(-updates // self.batch_size) + 1) * self.batch_size
+        ends, size = [0], float(self.batch_size)
+        while ends[-1] < updates:
+            ends.append(ends[-1] + int(size + 0.5))
+            size *= self.growth_units / GROWTH_UNIT
+        return np.array(ends)
+
+    def n_updates(self, n_samples: int) -> int:
+        if self.batch_size > n_samples:
+            raise ValueError(f"batch_size is {self.batch_size}, more than n_samples = {n_samples}: not one epoch fits")
+        ends = self.epoch_ends(n_samples)
+        return int(ends[ends <= n_samples][-1])
+
+    def whole(self, updates: Counts) -> Counts:
+        ends = self.epoch_ends(int(np.max(updates, initial=0)))
+        return ends[np.searchsorted(ends, updates)]
+
+    def samples(self, updates: Counts) -> Counts:
+        return self.whole(updates)
+
+    def gradient_evaluations(self, updates: Counts) -> Counts:
+        ends = self.epoch_ends(int(np.max(updates, initial=0)))
+        batches = np.cumsum(ends) if self.keeps_all else ends  # all that the batch means have cost by then
+        return batches[np.searchsorted(ends, updates)] + 2 * updates  # 2 for every update
+
+
+@dataclass(frozen=True)
+class VRGreedyGQ(Epochs):
+    """VR-Greedy-GQ (Algorithm 1): SVRG on both time scales, one batch of M samples for each epoch of M updates.
+
+        θ ← Π_R[θ − η_θ (G_x(θ, ω) − G_x(θ̃, ω̃) + G̃)]
+        ω ← Π_R[ω − η_ω (H_x(θ, ω) − H_x(θ̃, ω̃) + H̃)]
+
+    (θ̃, ω̃) is the last iterate of the epoch before, G̃ and H̃ are the batch means there, and x is drawn from the batch
+    with replacement. With ``growth`` > 1 epoch k has M·growth^k updates and as many new samples; with ``keep="all"``
+    the batch is all samples so far. ``growth=1, keep="new"`` is the paper's.
+
+    Examples
+    --------
+    >>> import gqlab as gq
+    >>> gq.VRGreedyGQ(batch_size=3000).n_updates(100_000)  # whole batches
+    99000
+    >>> gq.VRGreedyGQ(batch_size=100, growth=2.0, keep="all").n_updates(100_000)
+    51100
+    """
+
+    estimator: ClassVar[type] = SVRG
+
+    eta_theta: StepSize = 0.02
+    eta_omega: StepSize = 0.01
+    batch_size: int = 3000
+    radius: float = math.inf
+    growth: float = 1.0
+    keep: str = "new"
+
+
+@dataclass(frozen=True)
+class QRC(Algorithm):
+    """Greedy-GQ whose ω is drawn towards 0 (QRC: Ghiassian et al., 2020; β = 0 is Greedy-GQ).
+
+        θ ← Π_R[θ − η_θ G_x(θ, ω)]        ω ← Π_R[ω − η_ω (H_x(θ, ω) + βω)]
+
+    ω then follows ω_β(θ) = (C + βI)⁻¹ E[δφ] in place of ω*. The mean update of θ is no longer a gradient, of J or of
+    anything else; its fixed points are those of E[δφ] = E[γ φ̂ φᵀ] ω_β. Where E[δφ] = 0 can be solved its solution is
+    one of them, whatever β is; with β → ∞ the updates become those of Q-learning.
+
+    Examples
+    --------
+    >>> import gqlab as gq
+    >>> gq.QRC(eta_theta=0.1, eta_omega=0.1, beta=1.0)
+    QRC(eta_theta=0.1, eta_omega=0.1, beta=1.0, radius=inf)
+    """
+
+    estimator: ClassVar[type] = Plain
+
+    eta_theta: StepSize = 0.02
+    eta_omega: StepSize = 0.01
+    beta: float = 1.0
+    radius: float = math.inf
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "beta", checks.number("beta", self.beta, least=0))
+
+
+@dataclass(frozen=True)
+class QLearning(Algorithm):
+    """Semi-gradient Q-learning, the classic that may diverge off-policy; the problem's operator makes V̄.
+
+        θ ← Π_R[θ + η_θ δ_x(θ) φ(s,a)]
+
+    It is Greedy-GQ without the correction, since G_x(θ, 0) = −δ_x(θ) φ(s,a): ω stays at 0. With the operator
+    ``Greedy()`` it is Watkins' Q-learning.
+
+    Examples
+    --------
+    >>> import gqlab as gq
+    >>> theta0 = [1, 1, 1, 1, 1, 1, 10]
+    >>> result = gq.run(gq.baird(), gq.QLearning(eta_theta=0.1), n_samples=200_000, n_runs=2, theta0=theta0)
+    >>> result.diverged.tolist()
+    [True, True]
+    """
+
+    estimator: ClassVar[type] = Plain
+    has_omega: ClassVar[bool] = False
+
+    eta_theta: StepSize = 0.02
+    radius: float = math.inf
