@@ -11,12 +11,14 @@ from typing import Any
 
 import tyro
 
+from gqlab.compare.commands import compare
 from gqlab.paper.commands import list_experiments, reproduce
 from gqlab.theory.commands import rates, theory
 
 COMMANDS: dict[str, Callable[..., None]] = {
     "reproduce": reproduce,
     "list": list_experiments,
+    "compare": compare,
     "theory": theory,
     "rates": rates,
 }

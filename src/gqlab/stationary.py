@@ -126,7 +126,7 @@ def descend(objective: Objective, theta0: FloatArray) -> Found:
 
 
 def _rounding(objective: Objective, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """What the rounding of m = E[δφ], a sum of terms as large as b and Cθ, leaves unknown of J and of ‖∇J‖, (n,) each."""
+    """What the rounding of m = E[δφ], a sum of terms like b and Cθ, leaves unknown of J and of ‖∇J‖, (n,) each."""
     C, b, _ = objective.means
     sizes = np.linalg.norm(b, axis=-1) + np.linalg.norm(np.einsum("nij,nj->ni", C, theta), axis=-1)
     unknown = 16 * np.finfo(float).eps * sizes

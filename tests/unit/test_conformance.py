@@ -156,8 +156,10 @@ def test_operators_of_a_kind_that_is_not_listed_cannot_be_joined():
 OWN_ALGORITHMS = [kind for kind in ALGORITHMS.values() if kind.__module__.startswith("gqlab.")]
 
 #: Parameters that suit runs of some hundred samples, for the algorithms that have them.
-SMALL = {"eta_theta": 0.1, "eta_omega": 0.05, "radius": 3.0, "batch_size": 20, "n_trajectories": 2, "horizon": 5}
-OTHER = {"eta_theta": 0.3, "eta_omega": 0.2, "radius": 9.0, "batch_size": 30, "n_trajectories": 3, "horizon": 4}
+SMALL = {"eta_theta": 0.1, "eta_omega": 0.05, "radius": 3.0, "batch_size": 20, "n_trajectories": 2, "horizon": 5,
+         "first": 15, "inner_steps": 5}  # fmt: skip
+OTHER = {"eta_theta": 0.3, "eta_omega": 0.2, "radius": 9.0, "batch_size": 30, "n_trajectories": 3, "horizon": 4,
+         "first": 10, "inner_steps": 7, "a": 0.7, "power": 0.6, "growth": 1.4}  # fmt: skip
 
 WATCHES = (gq.Watch("gradient"), gq.Watch("mspbe", every=3), gq.Watch("reward", n_steps=5))
 SAMPLES = 400
@@ -314,4 +316,5 @@ def test_the_source_without_the_compiler_gives_the_same_run(algorithm, garnet_pr
         for name, expected in compiled.items():
             known = ~np.isnan(expected)
             assert np.array_equal(np.isnan(interpreted[name]), ~known), name
-            assert_close(interpreted[name][known], expected[known], 1e-12)
+            if known.any():
+                assert_close(interpreted[name][known], expected[known], 1e-12)

@@ -212,8 +212,8 @@ class NestedGreedyGQ(Algorithm):
 
     eta_theta: StepSize | None = None
     eta_omega: StepSize | None = None
-    inner_steps: int = 20
-    batch_size: int = 20
+    inner_steps: int = 50
+    batch_size: int = 50
     radius: float = math.inf
 
     def __post_init__(self) -> None:

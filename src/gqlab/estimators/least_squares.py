@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gqlab.estimators.epochs import moment_from
-from gqlab.rules.dispatch import rule
+from gqlab.rules.dispatch import routine, rule
 from gqlab.rules.gradient import action_values, add, improve
 from gqlab.rules.linear_algebra import eigen, pseudo_inverse
 from gqlab.rules.memory import COUNT, DOUBLE, Array, Sizes, far
@@ -118,7 +118,7 @@ def absorb(ls, samples, x, d, A):
             ls.C[i * d + j] += ls.phi[i] * ls.phi[j]
 
 
-@rule
+@routine
 def solve(ls, samples, theta, n, radius, d, A):
     """The stationary point of the empirical J into ``theta``, and its ω into ``omega``."""
     for k in range(d * d):
@@ -141,7 +141,7 @@ def copy(source, target, d):
         target[i] = source[i]
 
 
-@rule
+@routine
 def search(ls, samples, n, radius, most, d, A):
     """Descend from ``theta``, which becomes the point that is reached; returns J and ‖∇J‖ there."""
     J, norm, rounding = objective(ls, samples, ls.theta, n, d, A)
@@ -171,7 +171,7 @@ def search(ls, samples, n, radius, most, d, A):
     return J, norm
 
 
-@rule
+@routine
 def propose(ls, damping, least, d):
     """θ − U(|e| + λ)⁻¹Uᵀ∇J into ``tried``; returns its squared norm."""
     norm_squared = 0.0
@@ -183,7 +183,7 @@ def propose(ls, damping, least, d):
     return norm_squared
 
 
-@rule
+@routine
 def objective(ls, samples, theta, n, d, A):
     """J(θ), ‖∇J(θ)‖ and how exactly J is known; ω, A and ∇J stay in their arrays."""
     for i in range(d):
@@ -231,7 +231,7 @@ def norm(v, d):
     return math.sqrt(total)
 
 
-@rule
+@routine
 def hessian(ls, samples, n, d, A):
     """∇²J = AᵀC⁺A + Σ_s (K_sᵀω) ∇²V̄_s at ``theta``, where ``objective`` has just been, into ``H``."""
     for i in range(d):

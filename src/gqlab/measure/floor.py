@@ -1,8 +1,8 @@
 """The statistical floor: what the samples of a run allow, whatever the algorithm.
 
-Put the samples that a run has seen into the objective (their counts in place of D and P), go to its stationary point, and
-take the exact ‖∇J‖² there. It falls like 1/n, and is the natural unit for the error of every algorithm that saw the same
-samples. It is no lower bound: a method that has not yet travelled a flat direction can lie below it.
+Put the samples that a run has seen into the objective (their counts in place of D and P), go to its stationary point,
+and take the exact ‖∇J‖² there. It falls like 1/n, and is the natural unit for the error of every algorithm that saw the
+same samples. It is no lower bound: a method that has not yet travelled a flat direction can lie below it.
 """
 
 from __future__ import annotations

@@ -43,6 +43,9 @@ OPTIONS: dict[str, Any] = {
 #: The decorator of a compiled function that others call, on the CPU and on the GPU alike.
 rule = numba.njit(**OPTIONS)
 
+#: The same for one that is long and seldom called: it stays a function of its own, which is compiled faster.
+routine = numba.njit(**{**OPTIONS, "forceinline": False})
+
 
 def by_type(face: Callable[..., Any]) -> Callable[..., Any]:
     """``face(self, …)`` is the method of that name of the part ``self``, chosen when compiled, and inlined.

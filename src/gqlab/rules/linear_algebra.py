@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import math
 
-from gqlab.rules.dispatch import rule
+from gqlab.rules.dispatch import routine
 
 #: Sweeps over all pairs after which the eigenvalues are taken as they are; some ten are enough.
 MOST_SWEEPS = 60
 
 
-@rule
+@routine
 def eigen(M, U, d):
     """M = U diag(e) Uᵀ of a symmetric M by Jacobi's rotations: e ends up on the diagonal of M, U holds columns."""
     for i in range(d):
@@ -30,7 +30,7 @@ def eigen(M, U, d):
                 rotate(M, U, p, q, d)
 
 
-@rule
+@routine
 def rotate(M, U, p, q, d):
     """The rotation of the axes p and q that makes M[p, q] zero."""
     pq = M[p * d + q]
@@ -55,7 +55,7 @@ def rotate(M, U, p, q, d):
     M[p * d + q] = M[q * d + p] = 0.0
 
 
-@rule
+@routine
 def pseudo_inverse(M, U, out, cutoff, d):
     """out = M⁺ of a symmetric M ≥ 0, without the eigenvalues under ``cutoff`` times the largest; M is used up."""
     eigen(M, U, d)
