@@ -10,7 +10,7 @@ from pathlib import Path
 import numba
 import numpy as np
 
-from benchmarks import anchors, cpu, gpu, own_parts, peers
+from benchmarks import anchors, cpu, family, gpu, own_parts, peers
 from benchmarks.table import Table
 
 
@@ -24,7 +24,11 @@ def main() -> None:
         "--peer", action="append", default=[], metavar="NAME=PATH", help=f"a checkout: {', '.join(peers.PEERS)}"
     )
     parser.add_argument("--quick", action="store_true", help="shorter runs, noisier figures")
-    parser.add_argument("--only", choices=("steps", "gpu"), help="the steps and what is compared with them, or the GPU")
+    parser.add_argument(
+        "--only",
+        choices=("steps", "family", "gpu"),
+        help="the steps and what is compared with them, the family, or the GPU",
+    )
     options = parser.parse_args()
     try:
         chosen = peers.parse(options.peer)
@@ -35,7 +39,7 @@ def main() -> None:
     scale = 0.2 if options.quick else 1.0
     print(f"Python {platform.python_version()}, NumPy {np.__version__}, Numba {numba.__version__}, {processor()}\n")
     table = Table()
-    if options.only != "gpu":
+    if options.only in (None, "steps"):
         cpu.steps(table, scale)
         if options.anchors:
             anchors.time_c(table, options.anchors)
@@ -47,7 +51,9 @@ def main() -> None:
         cpu.library(table, scale)
         cpu.growth(table, scale)
         cpu.memory(table)
-    if options.only != "steps":
+    if options.only in (None, "family"):
+        family.costs(table, scale)
+    if options.only in (None, "gpu"):
         gpu.rates(table, scale)
         if options.anchors:
             anchors.time_gpu(table, options.anchors)

@@ -5,11 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 import gqlab as gq
+from benchmarks.family import FAMILY
 from benchmarks.problems import PLAIN, VR, paper_garnet
 from benchmarks.table import Table, best_of
 
 VR_RATE = "VR-Greedy-GQ, M = 3000, "
 N_RUNS = 135_168
+#: Of a run of one of the family.
+FAMILY_SAMPLES = 30_000
 
 
 def rates(table: Table, scale: float) -> None:
@@ -36,6 +39,12 @@ def rates(table: Table, scale: float) -> None:
             rate = N_RUNS * 3000 * (many - few) / (seconds[many] - seconds[few])
             whole = N_RUNS * 3000 * many / seconds[many]
             table.row(f"{name}{dtype}", rate, "run-steps/s", f"whole call of {many} epochs: {whole:.3e}")
+    table.section(f"GPU: the family, {N_RUNS:,} runs of {FAMILY_SAMPLES:,} samples on Garnet(5,3,2,4), whole calls")
+    for name, member in FAMILY.items():
+        if "cuda" in member.devices:
+            for dtype in ("float32", "float64"):
+                spent = best_of(lambda a=member, t=dtype: call(problem, a, FAMILY_SAMPLES // 3000, t))  # type: ignore[misc]
+                table.row(f"{name}, {dtype}", N_RUNS * FAMILY_SAMPLES / spent, "samples/s")
     agreement(table)
 
 
@@ -49,6 +58,7 @@ def own_algorithms(table: Table) -> None:
         gq.ActorCritic(0.02, 0.01, radius=50.0),
         gq.PolicyGradient(0.02, n_trajectories=5, horizon=10, radius=50.0),
         gq.VRGreedyGQ(batch_size=100, radius=50.0),
+        *(algorithm for algorithm in FAMILY.values() if "cuda" in algorithm.devices),
     )
     for algorithm in algorithms:
         common = {"n_runs": 20, "record_every": 10, "watch": watch, "theta0": np.full(4, 0.1)}

@@ -40,6 +40,14 @@ for result in cases("cuda"):
 """
 
 
+#: The members of the family that run on a GPU, with small parameters.
+FAMILY = (
+    gq.AveragedGreedyGQ(0.2, 0.1), gq.SAGAGreedyGQ(0.2, 0.1), gq.StreamingGreedyGQ(0.2, 0.1, first=3),
+    gq.STORMGreedyGQ(0.2, 0.1), gq.SARAHGreedyGQ(0.2, 0.1, batch_size=2), gq.NestedGreedyGQ(0.2, 0.1, 2, 2),
+    gq.VRGreedyGQ(0.2, 0.1, 2, 50.0, 1.5, "all"), gq.VRGreedyGQ(0.2, 0.1, 2, 50.0, 2.0),
+)  # fmt: skip
+
+
 def cases(device: str) -> list[gq.RunResult]:
     """The same runs on any device."""
     results = []
@@ -65,7 +73,11 @@ def cases(device: str) -> list[gq.RunResult]:
         gq.run(softmax, algorithm, 12, 2, device=device, watch=gq.Watch("reward", n_steps=3))
         for algorithm in (decaying, gq.ActorCritic(0.2, 0.1), gq.PolicyGradient(0.1, 2, 3))
     ]
-    return [*results, *grid.results, resumed, *others]
+    family = [gq.run(problems[0], algorithm, 15, 2, 5, device=device) for algorithm in FAMILY]
+    half = [gq.run(problems[0], algorithm, 8, 2, 5, device=device) for algorithm in FAMILY]
+    family += [gq.run(problems[0], a, 15, resume=h, device=device) for a, h in zip(FAMILY, half, strict=True)]
+    mixed = gq.grid(problems, gq.SAGAGreedyGQ(0.2, 0.1), 15, 2, device=device).results
+    return [*results, *grid.results, resumed, *others, *family, *mixed]
 
 
 def numbers_of(result: gq.RunResult) -> np.ndarray:
@@ -83,7 +95,7 @@ def test_simulated_gpu_and_cpu_agree(memory):
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
     expected = cases("cpu")
-    assert len(lines) == len(expected) == 15 + 12 + 1 + 3
+    assert len(lines) == len(expected) == 15 + 12 + 1 + 3 + 2 * len(FAMILY) + 2
     for line, result in zip(lines, expected, strict=True):
         assert_close(np.array(line.split(), dtype=float), numbers_of(result), 1e-12)
 
