@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
+import os
 from typing import Any
 
 import numpy as np
@@ -115,6 +116,17 @@ def integer(name: str, value: Any, *, least: int, below: int | None = None) -> i
     if out < least or (below is not None and out >= below):
         limit = f"at least {least}" + ("" if below is None else f" and below {below}")
         raise ValueError(f"{name} is {out}, expected {limit}")
+    return out
+
+
+def path(name: str, value: Any) -> str:
+    """The name of a file: text, or an object that stands for some; a number would be an open file."""
+    try:
+        out = os.fspath(value)
+    except TypeError:
+        out = None
+    if not isinstance(out, str) or not out or "\0" in out:
+        raise ValueError(f"{name} is {value!r}, expected the name of a file")
     return out
 
 

@@ -16,10 +16,9 @@ from gqlab.algorithms import Algorithm
 from gqlab.engine import cpu
 from gqlab.engine.records import recorded_updates
 from gqlab.measure.watch import Watch
-from gqlab.results import RunResult
+from gqlab.results import DTYPES, RunResult
 
 DEVICES = ("cpu", "cuda")
-DTYPES = ("float64", "float32")
 #: A point may lie outside the ball by as much, relatively: the projection of a single-precision run rounds.
 BALL_TOLERANCE = 1e-6
 

@@ -120,7 +120,7 @@ def _known(resume: RunResult, problem: Problem, algorithm: Algorithm) -> dict[st
         raise ValueError(f"resume is {resume!r}, expected a RunResult")
     try:
         resume.check()
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except ValueError as error:
         raise ValueError(f"resume: that result is not one that gqlab.run gave ({error})") from None
     if resume.metadata["problem"] != problem.fingerprint or resume.theta.shape[-1] != problem.dim:
         raise ValueError("resume: that result is of another problem")

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import platform
 import shlex
-import tempfile
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
@@ -15,6 +13,7 @@ import tyro
 
 from gqlab.engine.cells import DEVICES
 from gqlab.engine.execute import load_cuda
+from gqlab.files import check_writable, write_whole
 from gqlab.paper import words
 from gqlab.paper.claims import Judged, judge_all, summary
 from gqlab.paper.design import Scale
@@ -25,7 +24,6 @@ from gqlab.paper.panels import panels
 from gqlab.paper.report import About, page
 from gqlab.paper.runner import Results, collect, run_missing
 from gqlab.paper.store import Store
-from gqlab.results import write_whole
 
 #: Where the results go unless ``--out`` says otherwise.
 OUT, OUT_QUICK = Path("results/paper"), Path("results/quick")
@@ -74,7 +72,7 @@ def reproduce(options: Annotated[Reproduce, tyro.conf.arg(name="")]) -> None:
         raise ValueError(f"seed is {options.seed}, expected at least 0")
     scale = Scale(options.quick, options.seed, options.slippery, options.device)
     folder = options.out or (OUT_QUICK if options.quick else OUT)
-    _check_writable(folder)
+    check_writable(folder)
     store = Store(folder / "data")
     for experiment in wanted:
         run_missing(experiment, scale, store, force=options.force, quiet=options.quiet)
@@ -138,14 +136,3 @@ def _command(options: Reproduce) -> str:
     parts += ["--device", options.device] if options.device != "cpu" else []
     parts += [] if options.slippery else ["--no-slippery"]
     return shlex.join(parts)
-
-
-def _check_writable(folder: Path) -> None:
-    """``ValueError`` before anything is run, where nothing can be written."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=folder)
-        os.close(handle)
-        os.unlink(name)
-    except OSError as error:
-        raise ValueError(f"cannot write to the folder {folder}: {error.strerror}") from None
