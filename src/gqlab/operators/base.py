@@ -33,6 +33,20 @@ from gqlab.rules.gradient import act, improve
 DIFFERENCE = 6e-6
 
 
+#: σ and κ: beyond, their products with differences of q may leave the finite numbers. Such an operator is the maximum.
+MOST_INVERSE_TEMPERATURE = 1e100
+
+#: exp of less is 0 to all the digits of a sum with 1 in it.
+LEAST_EXPONENT = -745.0
+
+
+def below_top(q: FloatArray, sigma: float | FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """max q (...), g = q − max q, and x = σg, no lower than where exp x is 0: differences keep q's digits."""
+    top = q.max(axis=-1, keepdims=True)
+    with np.errstate(over="ignore"):
+        return top[..., 0], q - top, np.maximum(sigma * (q - top), LEAST_EXPONENT)
+
+
 @dataclass(frozen=True)
 class Smoothness:
     """How smooth an operator is on the ball of radius R, for ‖φ‖ ≤ 1 and actions whose features lie within D.
