@@ -214,5 +214,14 @@ class RunResult:
             checks.instance(name, metadata[name], kind, f"a {kind.__name__}")
 
 
+def check_result(name: str, value: object) -> None:
+    """``value`` is a result that a run can have given."""
+    checks.instance(name, value, RunResult, "a RunResult")
+    try:
+        value.check()  # type: ignore[attr-defined]
+    except ValueError as error:
+        raise ValueError(f"{name}: that result is not one that gqlab.run gave ({error})") from None
+
+
 def _inside(prefix: str, content: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
     return {name.removeprefix(prefix): array for name, array in content.items() if name.startswith(prefix)}

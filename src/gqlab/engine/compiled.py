@@ -176,8 +176,8 @@ class _SourceCache(FunctionCache):
     def save_overload(self, sig: Any, data: Any) -> None:
         if not _on_disk(sig) or not self._impl.check_cachable(data):
             return
-        key, code = self._index_key(sig, data.codegen), dumps(self._impl.reduce(data))
         try:
+            key, code = self._index_key(sig, data.codegen), dumps(self._impl.reduce(data))
             self._impl.locator.ensure_cache_path()
             self._cache_file.save(key, (_seal(key, code), code))
         except Exception:  # a full disk, or an index that was damaged since it was read

@@ -11,7 +11,7 @@ from scipy.special import softmax
 
 from gqlab import checks
 from gqlab.checks import FloatArray
-from gqlab.operators.base import MOST_INVERSE_TEMPERATURE, Operator, Smoothness, below_top
+from gqlab.operators.base import LEAST_EXPONENT, MOST_INVERSE_TEMPERATURE, Operator, Smoothness, below_top
 from gqlab.rules.boltzmann import boltzmann, boltzmann_policy
 from gqlab.rules.dispatch import rule
 from gqlab.rules.numbers import expm1
@@ -116,7 +116,9 @@ class Mellowmax(Operator):
 
         def surplus(sigma: FloatArray, *columns: FloatArray) -> FloatArray:
             g = np.stack(columns, axis=-1)
-            return np.asarray((softmax(sigma[..., None] * g, axis=-1) * g).sum(axis=-1))
+            with np.errstate(over="ignore"):
+                x = np.maximum(sigma[..., None] * (g - g.max(axis=-1, keepdims=True)), LEAST_EXPONENT)
+            return np.asarray((softmax(x, axis=-1) * g).sum(axis=-1))
 
         columns = tuple(np.moveaxis(gap, -1, 0))
         bracket = np.zeros(gap.shape[:-1]), np.full(gap.shape[:-1], self.kappa)
