@@ -126,9 +126,10 @@ def flipped(data):
     return data[:k] + bytes([data[k] ^ 4]) + data[k + 1 :]
 
 
-@pytest.mark.parametrize("ending", ["nbi", "nbc"])
 @pytest.mark.parametrize(
-    "damage", [lambda data: data[: len(data) // 2], lambda data: b"", flipped], ids=["half", "empty", "flipped"]
+    ("ending", "damage"),
+    [("nbi", lambda data: data[: len(data) // 2]), ("nbc", lambda data: b""), ("nbc", flipped)],
+    ids=["half an index", "no code", "one bit of the code"],
 )
 def test_damaged_files_are_compiled_anew_and_replaced(cache, expected, ending, damage):
     for path in files(cache, ending):

@@ -106,8 +106,7 @@ def _write(
 ) -> None:
     versions = {"gqlab": version("gqlab"), "Python": platform.python_version()}
     versions |= {name: version(name) for name in ("numpy", "scipy", "numba", "gymnasium", "matplotlib")}
-    seconds = _seconds(results)
-    about = About(scale, _command(options), versions, seconds)
+    about = About(scale, _command(options), versions)
     for name, found in results.items():
         write_figure(folder, name, panels(found))
     write_overview(folder, judged)
@@ -120,12 +119,6 @@ def _write(
     }
     for name, text in texts.items():
         write_whole(folder / name, lambda file, text=text: file.write(text.encode()))  # type: ignore[misc]
-
-
-def _seconds(results: dict[str, Results]) -> float:
-    """The time that the jobs took; those that experiments share are counted once."""
-    jobs = (m for found in results.values() for group in found.measured.values() for m in group.values())
-    return sum({id(m): m.seconds for m in jobs}.values())
 
 
 def _command(options: Reproduce) -> str:
