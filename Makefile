@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 ANCHORS ?=
 PEERS ?=
 
-.PHONY: help setup test reproduce bench docs format clean
+.PHONY: help setup test bounds fuzz chaos reproduce bench docs format clean
 
 help: ## Show this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort
@@ -23,6 +23,18 @@ test: setup ## Lint, types, doctests and tests
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -n auto --dist loadfile
+
+# Code that checks its bounds is other code: it has a cache of its own.
+bounds: setup ## Run the compiled functions with checks of all array bounds
+	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(VENV)/bounds $(BIN)/python -m pytest -n auto tests/unit/test_bounds.py tests/unit/test_vectors.py
+
+CASES ?= 100000
+fuzz: setup ## 100,000 hostile calls, and damaged files, printed as figures; CASES=N for another number
+	GQLAB_FUZZ_CASES=$(CASES) GQLAB_FUZZ_FILES=2000 $(BIN)/python -m pytest -s tests/fuzz/test_calls.py tests/fuzz/test_files.py
+
+KILLS ?= 200
+chaos: setup ## Kill the commands 200 times and compare all bytes; KILLS=N for another number
+	GQLAB_CHAOS_KILLS=$(KILLS) $(BIN)/python -m pytest -s tests/fuzz/test_kills.py
 
 reproduce: setup ## Run the experiments; tables on screen, figures under results/
 	$(BIN)/gqlab reproduce

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import operator
+import os
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -14,18 +16,27 @@ FloatArray = NDArray[np.float64]
 #: A probability row may miss 1 by this much: rounding, not a mistake.
 ROW_TOLERANCE = 1e-9
 
+#: Letters of a value that a message shows.
+SHOWN = 100
+
+#: Bytes of this machine's memory; without a limit where it cannot be asked.
+MEMORY = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if hasattr(os, "sysconf") else 2**63
+
 
 def place(index: Any) -> str:
     """An index as a reader would write it: ``[2, 0, 1]``, or nothing for a scalar."""
     return f"[{', '.join(str(int(i)) for i in index)}]" if len(index) else ""
 
 
+def shown(value: Any) -> str:
+    """A value in one short line."""
+    text = " ".join(repr(value).split())
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
+
+
 def array(name: str, value: ArrayLike, shape: tuple[int | None, ...]) -> FloatArray:
     """A finite float64 copy of ``value`` whose shape fits (None: any length above 0)."""
-    try:
-        out = np.array(value, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{name} is not an array of numbers: {error}") from None
+    out = numbers(name, value)
     wanted = "(" + ", ".join("*" if n is None else str(n) for n in shape) + ("," if len(shape) == 1 else "") + ")"
     fits = out.ndim == len(shape) and all(n is None or m == n for m, n in zip(out.shape, shape, strict=True))
     if not fits or 0 in out.shape:
@@ -35,17 +46,39 @@ def array(name: str, value: ArrayLike, shape: tuple[int | None, ...]) -> FloatAr
 
 
 def plain_array(name: str, value: ArrayLike) -> NDArray[Any]:
-    """``value`` as an array of whatever it holds; its rows must have the same length."""
+    """``value`` as an array of whatever it holds; its rows must have the same length, and no entry may be masked."""
     try:
-        return np.array(value)
-    except ValueError as error:
-        raise ValueError(f"{name} is not an array: {error}") from None
+        out = np.array(value)
+    except Exception as error:  # NumPy asks the object, which may raise anything
+        raise ValueError(f"{name} is not an array: {' '.join(str(error).split())}") from None
+    if np.ma.is_masked(value):
+        raise ValueError(f"{name} has masked entries, expected numbers")
+    return out
+
+
+def numbers(name: str, value: ArrayLike) -> FloatArray:
+    """A float64 copy of ``value``: no text, no complex numbers, no dates."""
+    out = plain_array(name, value)
+    if out.dtype.kind not in "biufO":
+        raise ValueError(f"{name} is not an array of numbers, but of {out.dtype}")
+    try:
+        with np.errstate(over="ignore"):  # of long doubles: they become infinite
+            return out.astype(np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ValueError(f"{name} is not an array of numbers: {' '.join(str(error).split())}") from None
 
 
 def instance(name: str, value: Any, kind: type, example: str) -> None:
     """``value`` is a ``kind``."""
     if not isinstance(value, kind):
-        raise ValueError(f"{name} is {value!r}, expected {example}")
+        raise ValueError(f"{name} is {shown(value)}, expected {example}")
+
+
+def one_of(name: str, value: Any, known: Iterable[str]) -> str:
+    """One of the words ``known``."""
+    if not isinstance(value, str) or value not in known:
+        raise ValueError(f"{name} is {shown(value)}, expected one of {', '.join(map(repr, known))}")
+    return str(value)
 
 
 def finite(name: str, value: FloatArray) -> None:
@@ -56,13 +89,21 @@ def finite(name: str, value: FloatArray) -> None:
 
 
 def vectors(name: str, value: ArrayLike, d: int) -> FloatArray:
-    """A float64 array whose last axis has length ``d``, with any leading axes; not checked for NaN."""
-    out = plain_array(name, value)
-    if out.dtype.kind not in "biuf":
-        raise ValueError(f"{name} is not an array of numbers, but of {out.dtype}")
+    """A finite float64 array whose last axis has length ``d``, with any leading axes."""
+    out = numbers(name, value)
     if out.ndim == 0 or out.shape[-1] != d:
         raise ValueError(f"{name} has shape {out.shape}, expected (..., {d})")
-    return out.astype(np.float64)
+    finite(name, out)
+    return out
+
+
+def memory(name: str, value: Any, count: int, itemsize: int = 8) -> None:
+    """``ValueError`` where so many numbers, which ``name`` asks for, are more than the machine's memory holds."""
+    if count * itemsize > MEMORY:
+        raise ValueError(
+            f"{name} is {shown(value)}: that needs {count * itemsize / 2**30:,.1f} GiB of memory, "
+            f"and this machine has {MEMORY / 2**30:,.1f}"
+        )
 
 
 def probabilities(name: str, value: FloatArray, skip: NDArray[np.bool_] | None = None) -> None:
@@ -81,9 +122,11 @@ def number(name: str, value: Any, *, above: float | None = None, least: float | 
            most: float | None = None, below: float | None = None, infinite: bool = False) -> float:  # fmt: skip
     """A float within the bounds that are given."""
     try:
+        if isinstance(value, str | bytes) or np.ndim(value):
+            raise TypeError
         out = float(value)
-    except (TypeError, ValueError):
-        raise ValueError(f"{name} is {value!r}, expected a number") from None
+    except Exception:
+        raise ValueError(f"{name} is {shown(value)}, expected a number") from None
     wrong = (
         math.isnan(out)
         or (math.isinf(out) and not infinite)
@@ -98,23 +141,33 @@ def number(name: str, value: Any, *, above: float | None = None, least: float | 
             for text, bound in (("above", above), ("at least", least), ("at most", most), ("below", below))
             if bound is not None
         ]
-        raise ValueError(
-            f"{name} is {value!r}, expected a {'' if infinite else 'finite '}number {' and '.join(bounds)}".rstrip()
-        )
+        kind = "number" if infinite else "finite number"
+        raise ValueError(f"{name} is {shown(value)}, expected a {kind} {' and '.join(bounds)}".rstrip())
     return out
 
 
 def integer(name: str, value: Any, *, least: int, below: int | None = None) -> int:
-    """A whole number, ``least`` or more and under ``below``."""
+    """A whole number, ``least`` or more and under ``below``; in any case one that fits 64 bits."""
     try:
-        out = operator.index(value)
+        if isinstance(value, bool | np.bool_) or np.ndim(value):  # Python counts True as 1
+            raise TypeError
+        out = int(operator.index(value))  # a plain one: not of an enumeration
+    except Exception:
+        raise ValueError(f"{name} is {shown(value)}, expected a whole number") from None
+    if out < least or out >= (2**63 if below is None else below):
+        limit = f" and below {2**63 if below is None else below}" if below is not None or out >= 2**63 else ""
+        raise ValueError(f"{name} is {shown(out)}, expected at least {least}{limit}")
+    return out
+
+
+def path(name: str, value: Any) -> str:
+    """The name of a file: text, or an object that stands for some; a number would be an open file."""
+    try:
+        out = os.fspath(value)
     except TypeError:
-        raise ValueError(f"{name} is {value!r}, expected a whole number") from None
-    if isinstance(value, bool | np.bool_):  # Python counts True as 1
-        raise ValueError(f"{name} is {value!r}, expected a whole number")
-    if out < least or (below is not None and out >= below):
-        limit = f"at least {least}" + ("" if below is None else f" and below {below}")
-        raise ValueError(f"{name} is {out}, expected {limit}")
+        out = None
+    if not isinstance(out, str) or not out or "\0" in out:
+        raise ValueError(f"{name} is {shown(value)}, expected the name of a file")
     return out
 
 
@@ -122,3 +175,17 @@ def frozen(value: NDArray[Any]) -> NDArray[Any]:
     """The same array, closed for writing."""
     value.setflags(write=False)
     return value
+
+
+class Frozen:
+    """An object whose arrays are closed for writing, and stay so when it is copied or pickled."""
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        waiting = list(state.values())
+        while waiting:
+            value = waiting.pop()
+            if isinstance(value, np.ndarray):
+                frozen(value)
+            elif isinstance(value, tuple):
+                waiting.extend(value)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import functools
 import io
+import os
+import shutil
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import tyro
@@ -36,11 +38,29 @@ def main(arguments: Sequence[str] | None = None) -> None:
         raise SystemExit(130) from None
 
 
+#: Columns below which help is not set: the parser never ends where a line holds no word.
+LEAST_COLUMNS = 40
+
+
+@contextlib.contextmanager
+def _wide_enough() -> Iterator[None]:
+    """A terminal of at least so many columns, as far as the parser knows."""
+    before = os.environ.get("COLUMNS")
+    os.environ["COLUMNS"] = str(max(shutil.get_terminal_size().columns, LEAST_COLUMNS))
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["COLUMNS"]
+        else:
+            os.environ["COLUMNS"] = before
+
+
 def _parse(arguments: Sequence[str] | None) -> Callable[[], None]:
     """The command that the arguments ask for, not yet begun."""
     told = io.StringIO()
     try:
-        with contextlib.redirect_stderr(told):
+        with contextlib.redirect_stderr(told), _wide_enough():
             command: Callable[[], None] = tyro.extras.subcommand_cli_from_dict(
                 {name: _later(command) for name, command in COMMANDS.items()},
                 prog="gqlab",

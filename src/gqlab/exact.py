@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 BATCH_NUMBERS = 2_000_000
 
 
-class Exact:
+class Exact(checks.Frozen):
     """The exact quantities of one problem. ``theta`` is (..., d): every leading axis is batched."""
 
     def __init__(self, problem: Problem) -> None:
@@ -142,7 +142,10 @@ class Exact:
         """
         d = self._rows.shape[1]
         start = np.zeros(d) if theta0 is None else checks.array("theta0", theta0, (d,))
-        return stationary.stationary_point(self._problem, start)
+        try:
+            return stationary.stationary_point(self._problem, start)
+        except ValueError as error:
+            raise ValueError(f"theta0: {error}" if theta0 is not None else str(error)) from None
 
     @cached_property
     def fixed_point(self) -> FloatArray:
@@ -307,17 +310,19 @@ class Exact:
         lead, d = points[0].shape[:-1], self._rows.shape[1]
         size = max(1, BATCH_NUMBERS // (len(self._rows) if numbers is None else numbers))
         rows = [point.reshape(-1, d) for point in points]
-        parts = [function(*(row[i : i + size] for row in rows)) for i in range(0, len(rows[0]), size)]
-        out = np.concatenate(parts or [function(*(np.zeros((1, d)) for _ in rows))[:0]])
+        with np.errstate(all="ignore"):  # of numbers too large: named below
+            parts = [function(*(row[i : i + size] for row in rows)) for i in range(0, len(rows[0]), size)]
+            out = np.concatenate(parts or [function(*(np.zeros((1, d)) for _ in rows))[:0]])
+        if not np.isfinite(out).all():
+            names = "theta" if omega is None else "theta and omega"
+            raise ValueError(f"{names}: the result leaves the finite numbers; some entry is too large")
         return out.reshape(lead + out.shape[1:])
 
     def _points(self, theta: ArrayLike, omega: ArrayLike | None) -> list[FloatArray]:
         """θ (and ω) as finite numbers, with the same leading axes."""
         points = []
-        for name, value in (("theta", theta), ("omega", omega)):
-            if value is not None:
-                points.append(checks.vectors(name, value, self._rows.shape[1]))
-                checks.finite(name, points[-1])
+        for name, value in (("theta", theta), *([] if omega is None else [("omega", omega)])):
+            points.append(checks.vectors(name, value, self._rows.shape[1]))
         try:
             return list(np.broadcast_arrays(*points))
         except ValueError:

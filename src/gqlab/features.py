@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -22,14 +24,12 @@ def random_features(mdp: FiniteMDP, dim: int = 4, kind: str = "uniform", seed: i
     """
     checks.instance("mdp", mdp, FiniteMDP, "a FiniteMDP")
     d = checks.integer("dim", dim, least=1)
-    rng = np.random.default_rng([checks.integer("seed", seed, least=0), 1])
+    checks.one_of("kind", kind, ("uniform", "gaussian"))
+    rng = np.random.default_rng([checks.integer("seed", seed, least=0, below=2**64), 1])
     shape = (mdp.n_states, mdp.n_actions, d)
-    if kind == "uniform":
-        rows = 1 - rng.random(shape)  # in (0, 1]: no row vanishes
-    elif kind == "gaussian":
-        rows = rng.standard_normal(shape)
-    else:
-        raise ValueError(f"kind is {kind!r}, expected 'uniform' or 'gaussian'")
+    checks.memory("dim", d, 2 * math.prod(shape))
+    # Uniform on (0, 1], where no row vanishes.
+    rows = 1 - rng.random(shape) if kind == "uniform" else rng.standard_normal(shape)
     return rows / np.linalg.norm(rows, axis=-1, keepdims=True)
 
 

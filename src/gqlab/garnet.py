@@ -30,7 +30,9 @@ def garnet(
     S = checks.integer("n_states", n_states, least=1)
     A = checks.integer("n_actions", n_actions, least=1)
     b = checks.integer("branching", branching, least=1, below=S + 1)
-    rng = np.random.default_rng([checks.integer("seed", seed, least=0), 0])
+    rng = np.random.default_rng([checks.integer("seed", seed, least=0, below=2**64), 0])
+    discount = checks.number("discount", discount, least=0, below=1)
+    checks.memory("n_states", S, 6 * S * A * S)  # the kernel, its successors, rewards and discounts, and their checks
     for _ in range(MOST_DRAWS):
         P = _kernel(rng, S, A, b)
         support = P.max(axis=1) > 0

@@ -8,11 +8,11 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from gqlab import checks
 from gqlab.algorithms import Algorithm, check_algorithm
-from gqlab.engine.cells import Cell, Settings
+from gqlab.engine.cells import Cell, Settings, precision
 from gqlab.engine.execute import execute
 from gqlab.measure.watch import Watch, watches
 from gqlab.problem import Problem
@@ -59,6 +59,8 @@ class GridResult:
         for name, value in labels.items():
             if name not in self.labels:
                 raise ValueError(f"no label {name!r}, expected one of {', '.join(self.labels)}")
+            if checks.plain_array(name, value).ndim:
+                raise ValueError(f"{name} is {checks.shown(value)}, expected one value")
             keep &= self.labels[name] == value
         chosen = np.flatnonzero(keep)
         return GridResult([self.results[k] for k in chosen], {name: c[chosen] for name, c in self.labels.items()})
@@ -73,7 +75,13 @@ def sweep(kind: type[Algorithm], **parameters: Any) -> list[Algorithm]:
     >>> gq.sweep(gq.GreedyGQ, eta_theta=[0.01, 0.02], radius=100.0)
     [GreedyGQ(eta_theta=0.01, eta_omega=0.01, radius=100.0), GreedyGQ(eta_theta=0.02, eta_omega=0.01, radius=100.0)]
     """
-    axes = [np.atleast_1d(values).tolist() for values in parameters.values()]
+    if not (isinstance(kind, type) and issubclass(kind, Algorithm) and hasattr(kind, "estimator")):
+        raise ValueError(f"kind is {checks.shown(kind)}, expected the class of an algorithm such as gqlab.GreedyGQ")
+    known = [field.name for field in fields(kind)]  # type: ignore[arg-type]
+    for name in parameters:
+        if name not in known:
+            raise ValueError(f"{name} is no parameter of {kind.__name__}, expected some of {', '.join(known)}")
+    axes = [_several(name, values) for name, values in parameters.items()]
     return [kind(**dict(zip(parameters, values, strict=True))) for values in itertools.product(*axes)]
 
 
@@ -88,7 +96,7 @@ def grid(
     record_every: int = 1000,
     device: str = "cpu",
     *,
-    dtype: str = "float64",
+    dtype: DTypeLike = "float64",
     threads: int | None = None,
     progress: bool | None = None,
     watch: Watch | Iterable[Watch] | None = None,
@@ -122,12 +130,8 @@ def grid(
     GreedyGQ nan (5, 2, 4)
     VRGreedyGQ 100.0 (5, 2, 4)
     """
-    problem_list = [problems] if isinstance(problems, Problem) else list(problems)
-    algorithm_list = [algorithms] if isinstance(algorithms, Algorithm) else list(algorithms)
-    seed_list = list(seeds) if isinstance(seeds, Iterable) else [seeds]
-    for name, values in (("problems", problem_list), ("algorithms", algorithm_list), ("seeds", seed_list)):
-        if not values:
-            raise ValueError(f"{name} is empty")
+    problem_list, algorithm_list = _several("problems", problems), _several("algorithms", algorithms)
+    seed_list = _several("seeds", seeds)
     _check_sizes(problem_list)
     for k, algorithm in enumerate(algorithm_list):
         check_algorithm(f"algorithms[{k}]", algorithm)
@@ -144,10 +148,27 @@ def grid(
         for p, algorithm, (k, seed) in itertools.product(range(len(problem_list)), algorithm_list, enumerate(seed_list))
     ]
     settings = Settings(
-        n_samples, record_every, device=device, dtype=dtype, threads=threads, progress=progress, watch=watches(watch)
+        n_samples,
+        record_every,
+        device=device,
+        dtype=precision(dtype),
+        threads=threads,
+        progress=progress,
+        watch=watches(watch),
     )
     results = execute(problem_list, cells, settings)
     return GridResult(results, _labels(cells))
+
+
+def _several(name: str, value: Any) -> list[Any]:
+    """One thing, or a sequence of them, as a list that is not empty."""
+    try:
+        values = [value] if np.ndim(value) == 0 and not isinstance(value, Iterable) else list(value)
+    except Exception:
+        raise ValueError(f"{name} is {checks.shown(value)}, expected one or several in a list") from None
+    if not values:
+        raise ValueError(f"{name} is empty")
+    return values
 
 
 def _check_sizes(problems: list[Problem]) -> None:

@@ -25,7 +25,7 @@ from gqlab import chains, checks
 from gqlab.checks import FloatArray
 
 
-class FiniteMDP:
+class FiniteMDP(checks.Frozen):
     """A finite MDP with optional terminal states that restart the trajectory.
 
     Parameters
@@ -196,7 +196,9 @@ def _toy_text(env_id: str, kwargs: dict[str, Any]) -> tuple[Any, FloatArray]:
     import gymnasium
 
     if not isinstance(env_id, str):
-        raise ValueError(f"env_id is {env_id!r}, expected the name of an environment such as 'FrozenLake-v1'")
+        raise ValueError(
+            f"env_id is {checks.shown(env_id)}, expected the name of an environment such as 'FrozenLake-v1'"
+        )
     try:
         with warnings.catch_warnings(record=True) as said:  # of an error only the last word counts
             warnings.simplefilter("always")
@@ -224,7 +226,7 @@ def _refused(env_id: str, kwargs: dict[str, Any], error: Exception) -> str:
         for name, value in kwargs.items():
             if error.args == (value,):
                 return f"{name} is {value!r}, which {env_id} does not have"
-    given = f"env_id is {env_id!r}" + "".join(f", {name} is {value!r}" for name, value in kwargs.items())
+    given = f"env_id is {env_id!r}" + "".join(f", {name} is {checks.shown(value)}" for name, value in kwargs.items())
     kind = "" if type(error).__module__.startswith("gymnasium") else f"{type(error).__name__}: "
     return " ".join(f"{given}: {kind}{error}".split())
 

@@ -15,7 +15,7 @@ from gqlab.mdp import FiniteMDP
 from gqlab.operators import Operator, Softmax
 
 
-class Problem:
+class Problem(checks.Frozen):
     """Off-policy control of ``mdp`` with ``Q_θ(s,a) = φ(s,a)ᵀθ``.
 
     Parameters
@@ -82,7 +82,12 @@ class Problem:
 
     def policy(self, theta: ArrayLike) -> FloatArray:
         """π_θ(a|s), (..., S, A), for ``theta`` (..., d)."""
-        q = np.einsum("...i,sai->...sa", checks.vectors("theta", theta, self.dim), self.features)
+        th = checks.vectors("theta", theta, self.dim)
+        checks.memory("theta", f"of shape {th.shape}", th.size // self.dim * self.mdp.n_states * self.mdp.n_actions)
+        with np.errstate(over="ignore", invalid="ignore"):
+            q = np.einsum("...i,sai->...sa", th, self.features)
+        if not np.isfinite(q).all():
+            raise ValueError("theta is too large: its action values leave the finite numbers")
         return np.array(self.target.policy(q))
 
     @cached_property

@@ -4,28 +4,30 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
-import zipfile
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gqlab import algorithms
+from gqlab import algorithms, checks
 from gqlab.algorithms import Algorithm
 from gqlab.checks import FloatArray
-from gqlab.engine.records import recorded_updates
+from gqlab.engine.records import record_count, recorded_updates
+from gqlab.estimators.base import NEVER
+from gqlab.files import one_line, read_arrays, write_arrays
 from gqlab.measure.floor import floor_multiple
-from gqlab.measure.watch import QUANTITIES, Watched
+from gqlab.measure.watch import QUANTITIES, Watch, Watched
 from gqlab.problem import Problem
 
 #: Written into every file; a file with another word is not one of ours.
 FORMAT = "gqlab run result 2"
 #: The first release's: no watches, and an estimator kept nothing.
 FIRST_FORMAT = "gqlab run result 1"
+
+#: The precisions of a run.
+DTYPES = ("float64", "float32")
 
 #: The fields that are one array each.
 PLAIN_FIELDS = (
@@ -107,14 +109,17 @@ class RunResult:
         arrays |= {f"memory/{name}": array for name, array in self.memory.items()}
         arrays |= {f"watched/{name}": np.stack(seen) for name, seen in self.watched.items()}
         text = json.dumps({"format": FORMAT, **self.metadata})
-        write_whole(Path(path), lambda file: np.savez(file, metadata=np.array(text), **arrays))
+        write_arrays(Path(checks.path("path", path)), {"metadata": np.array(text), **arrays})
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> RunResult:
-        """Read what :meth:`save` wrote; ``ValueError`` if the file is something else."""
+        """Read what :meth:`save` wrote; ``ValueError`` if the file is something else, or damaged.
+
+        No code is run, whatever the file holds.
+        """
+        name = checks.path("path", path)
         try:
-            with open(path, "rb") as opened, np.load(opened, allow_pickle=False) as file:
-                content = {name: file[name] for name in file.files}
+            content = read_arrays(name, sealed=False)
             metadata = json.loads(str(content.pop("metadata")))
             form = metadata.pop("format", None)
             if form == FIRST_FORMAT:
@@ -129,8 +134,10 @@ class RunResult:
                 metadata=metadata,
             )
             result.check()
-        except (ValueError, KeyError, AttributeError, TypeError, zipfile.BadZipFile, EOFError) as error:
-            raise ValueError(f"{os.fspath(path)} is not a result that gqlab saved ({error})") from None
+        except OSError:
+            raise
+        except Exception as error:
+            raise ValueError(f"{name} is not a result that gqlab saved ({one_line(error)})") from None
         return result
 
     def floor_multiple(self, problem: Problem) -> float:
@@ -159,8 +166,20 @@ class RunResult:
         return columns.reshape(n_runs, n_records, -1)
 
     def check(self) -> None:
-        """Every array has the shape and the type that :func:`gqlab.run` gives it: compiled code will trust them."""
+        """``ValueError`` unless every array and number is one that :func:`gqlab.run` can give.
+
+        Compiled code trusts them: a result that was loaded, or changed, passes here before it is resumed.
+        """
+        try:
+            self._check_arrays()
+            self._check_counts()
+        except Exception as error:
+            raise ValueError(one_line(error)) from None
+
+    def _check_arrays(self) -> None:
         n_runs, n_records, d = self.theta.shape
+        if self.metadata["dtype"] not in DTYPES or 0 in self.theta.shape:
+            raise ValueError(f"theta is {self.metadata['dtype']!r}{self.theta.shape}")
         number = np.dtype(self.metadata["dtype"])
         count, state = np.dtype(np.int64), np.dtype(np.uint32)
         wanted = {
@@ -169,42 +188,59 @@ class RunResult:
             "output": ((n_runs, d), number),
             **dict.fromkeys(("output_update", "diverged_at", "next_output"), ((n_runs,), count)),
             "state": ((n_runs,), state),
+            "memory theta": ((n_runs, d), number),
         }
-        arrays = {name: getattr(self, name) for name in PLAIN_FIELDS}
+        arrays = {name: getattr(self, name) for name in PLAIN_FIELDS} | {"memory theta": self.memory["theta"]}
         for name, seen in self.watched.items():
             wanted[name] = (3, n_runs, n_records), np.dtype(np.float64)
             arrays[name] = np.stack(seen)
-        wanted["memory theta"], arrays["memory theta"] = ((n_runs, d), number), self.memory["theta"]
         for name, (shape, dtype) in wanted.items():
             array = arrays[name]
-            if (array.shape, array.dtype) != (shape, dtype):
+            if not isinstance(array, np.ndarray) or (array.shape, array.dtype) != (shape, dtype):
                 raise ValueError(f"{name} is {array.dtype}{array.shape}, expected {dtype}{shape}")
-        last, every = int(self.updates[-1]), self.metadata["record_every"]
-        if not isinstance(every, int) or every < 1 or last < 0:
-            raise ValueError(f"updates end at {last}, one record for {every!r}")
-        for name in ("next_output", "output_update", "diverged_at"):
-            if (arrays[name] < -1).any():
-                raise ValueError(f"{name} holds a negative number")
-        whole = self.algorithm.n_updates(int(self.algorithm.samples(self.updates[-1:])[0])) == last
-        if not whole or not np.array_equal(self.updates, recorded_updates(last, every)):
-            raise ValueError("updates are not those of a run")
-        if [watch["quantity"] for watch in self.metadata["watch"]] != list(self.watched):
+            if dtype == number and name not in self.watched:
+                checks.finite(name, array)
+
+    def _check_counts(self) -> None:
+        metadata, last = self.metadata, int(self.updates[-1])
+        every = checks.integer("record_every", metadata["record_every"], least=1)
+        checks.integer("seed", metadata["seed"], least=0, below=2**64)
+        checks.integer("n_samples", metadata["n_samples"], least=1)
+        checks.integer("updates", last, least=0, below=2**48)
+        # The number of records first: the file may claim more updates than memory holds.
+        if record_count(last, every) != len(self.updates):
+            raise ValueError(f"{len(self.updates)} records of {last} updates, one for {every}")
+        for name, values in (
+            ("updates", recorded_updates(last, every)),
+            ("samples", self.algorithm.samples(self.updates)),
+            ("gradient_evaluations", self.algorithm.gradient_evaluations(self.updates)),
+        ):
+            if not np.array_equal(getattr(self, name), values):
+                raise ValueError(f"{name} are not those of a run")
+        if self.algorithm.n_updates(int(self.samples[-1])) != last:
+            raise ValueError(f"no run of {self.algorithm!r} ends after {last} updates")
+        for name, least, below in (
+            ("next_output", last, NEVER + 1),
+            ("output_update", 0, last),
+            ("diverged_at", -1, last),
+        ):
+            values = getattr(self, name)
+            if (values < least).any() or (values >= below).any():
+                raise ValueError(f"{name} is not between {least} and {below - 1}")
+        if [Watch(**watch).quantity for watch in metadata["watch"]] != list(self.watched):
             raise ValueError("what was watched is not what metadata says")
-        for name in ("problem", "seed", "n_samples", "versions"):
-            self.metadata[name]
+        for name, kind in (("problem", str), ("versions", dict)):
+            checks.instance(name, metadata[name], kind, f"a {kind.__name__}")
+
+
+def check_result(name: str, value: object) -> None:
+    """``value`` is a result that a run can have given."""
+    checks.instance(name, value, RunResult, "a RunResult")
+    try:
+        value.check()  # type: ignore[attr-defined]
+    except ValueError as error:
+        raise ValueError(f"{name}: that result is not one that gqlab.run gave ({error})") from None
 
 
 def _inside(prefix: str, content: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
     return {name.removeprefix(prefix): array for name, array in content.items() if name.startswith(prefix)}
-
-
-def write_whole(path: Path, write: Callable[[BinaryIO], object]) -> None:
-    """``write`` into a temporary file beside ``path``, then put it in place in one step."""
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}.part")
-    try:
-        with open(temporary, "xb") as file:
-            write(file)
-        os.replace(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise

@@ -18,7 +18,7 @@ needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not in
 @pytest.fixture(scope="session")
 def report(tiny_results, tmp_path_factory):
     judged = judge_all(tiny_results)
-    text = page(judged, tiny_results, About(Tiny(quick=True), "gqlab reproduce", {"gqlab": "0"}, 1.0))
+    text = page(judged, tiny_results, About(Tiny(quick=True), "gqlab reproduce", {"gqlab": "0"}))
     path = tmp_path_factory.mktemp("page") / "report.html"
     path.write_text(text)
     return path

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+import fcntl
 import json
 import os
-import time
 
 import numpy as np
 import pytest
 
 import gqlab as gq
+from gqlab.files import read_arrays, write_arrays
 from gqlab.paper import runner
 from gqlab.paper.design import Scale
 from gqlab.paper.experiments import BY_NAME
@@ -143,15 +144,80 @@ def test_an_interruption_while_writing_leaves_no_half_file(store, monkeypatch):
     assert list(store.folder.iterdir()) == []
 
 
-def test_half_files_of_a_killed_process_are_cleared_once_they_are_old(store):
+def test_half_files_of_a_killed_process_are_cleared_and_those_of_a_living_one_are_not(store):
     store.folder.mkdir()
-    old, new = store.folder / ".a.npz.x.part", store.folder / ".b.npz.y.part"
-    for path in (old, new):
-        path.write_bytes(b"half")
-    os.utime(old, (time.time() - 3600,) * 2)
+    left, held = store.folder / ".a.npz.x.part", store.folder / ".b.npz.y.part"
+    left.write_bytes(b"half")
+    with held.open("wb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)  # as write_whole does while it writes
+        Store(store.folder)
+        assert not left.exists()
+        assert held.exists()
     Store(store.folder)
-    assert not old.exists()
-    assert new.exists()
+    assert not held.exists()
+
+
+def flipped(content, rng):
+    at = int(rng.integers(len(content)))
+    return content[:at] + bytes([content[at] ^ 1 << int(rng.integers(8))]) + content[at + 1 :]
+
+
+def test_a_damaged_file_is_named_once_and_counts_as_none_or_holds_what_was_saved(store, capsys):
+    """One bit flipped, anywhere: in what zipfile, NumPy or JSON reads."""
+    measured = measure(JOB)
+    store.save(JOB, measured)
+    path, rng = store.path(JOB), np.random.default_rng(0)
+    whole, refused = path.read_bytes(), 0
+    for _ in range(400):
+        path.write_bytes(flipped(whole, rng))
+        again = Store(store.folder)
+        loaded = again.load(JOB)
+        assert again.load(JOB) is loaded
+        said = capsys.readouterr().err
+        if loaded is None:
+            refused += 1
+            assert said.startswith(f"gqlab: {path} is damaged, to be computed again (")
+            assert said.count("\n") == 1
+        else:  # a bit that nobody reads, such as of a date
+            assert said == ""
+            assert np.array_equal(loaded.values["gradient"], measured.values["gradient"])
+            assert np.array_equal(loaded.diverged, measured.diverged)
+            assert all(
+                np.array_equal(getattr(loaded, name), getattr(measured, name)) for name in ("updates", "samples")
+            )
+    assert refused > 300
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"updates": np.zeros((2, 2), int)}, {"updates": np.array(1)}, {"diverged": np.zeros(3, bool)},
+        {"value gradient": np.zeros(3)}, {"value gradient": np.zeros((2, 99))}, {"seconds": np.zeros(3)},
+        {"settings": np.array("[" * 100_000)}, {"settings": np.array("no JSON")},
+    ],
+    ids=lambda change: "-".join(f"{name}{array.shape}" for name, array in change.items()),
+)  # fmt: skip
+def test_a_crafted_file_counts_as_none(store, capsys, change):
+    store.save(JOB, measure(JOB))
+    write_arrays(store.path(JOB), read_arrays(store.path(JOB)) | change)
+    assert JOB not in Store(store.folder)
+    assert "is damaged" in capsys.readouterr().err
+
+
+def test_a_file_that_is_damaged_is_computed_again_and_force_does_not_read(store, monkeypatch, capsys):
+    experiment, scale = BY_NAME["garnet-mspbe"], Tiny(n_further=0)
+    run_missing(experiment, scale, store, quiet=True)
+    files = {path: path.read_bytes() for path in store.folder.iterdir()}
+    victim = min(files)
+    for force in (False, True):
+        victim.write_bytes(files[victim][:-30])
+        again: list[Job] = []
+        with monkeypatch.context() as patch:
+            patch.setattr(runner, "measure", lambda job, again=again: again.append(job) or measure(job))
+            run_missing(experiment, scale, Store(store.folder), force=force, quiet=True)
+        assert len(again) == (len(files) if force else 1)
+        assert capsys.readouterr().err.count(str(victim)) == (0 if force else 1)
+        assert read_arrays(victim).keys() == {*read_arrays(min(set(files) - {victim}))}
 
 
 def test_experiments_share_what_they_have_in_common():

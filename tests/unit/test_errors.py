@@ -77,7 +77,7 @@ CASES = {
     "garnet not ergodic": (lambda: gq.garnet(30, 1, 1), "branching is 1: no ergodic kernel in 10000 draws"),
     "garnet seed": (lambda: gq.garnet(seed=-1), "seed is -1, expected at least 0"),
     "garnet states": (lambda: gq.garnet(2.5), "n_states is 2.5, expected a whole number"),
-    "feature kind": (lambda: gq.random_features(mdp(), kind="cosine"), "kind is 'cosine', expected 'uniform' or 'gaussian'"),
+    "feature kind": (lambda: gq.random_features(mdp(), kind="cosine"), "kind is 'cosine', expected one of 'uniform', 'gaussian'"),
     "feature dim": (lambda: gq.random_features(mdp(), dim=0), "dim is 0, expected at least 1"),
     "feature shape": (lambda: problem(features=PHI[0]), "features has shape (2, 2), expected (2, 2, *)"),
     "feature NaN": (

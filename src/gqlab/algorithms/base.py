@@ -141,7 +141,7 @@ def register(kind: type[Algorithm]) -> None:
 def check_algorithm(name: str, value: object) -> None:
     """``value`` is an algorithm with a compiled estimator."""
     if not isinstance(value, Algorithm) or not hasattr(value, "estimator"):
-        raise ValueError(f"{name} is {value!r}, expected one such as gqlab.VRGreedyGQ()")
+        raise ValueError(f"{name} is {checks.shown(value)}, expected one such as gqlab.VRGreedyGQ()")
 
 
 def from_dict(values: dict[str, Any]) -> Algorithm:

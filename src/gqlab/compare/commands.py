@@ -17,8 +17,8 @@ from gqlab.algorithms import ALGORITHMS, Algorithm
 from gqlab.compare import report
 from gqlab.compare.design import FAMILIES, FULL, LINEUP, QUICK, RADIUS, Family, Scale
 from gqlab.compare.store import Store
+from gqlab.files import write_whole
 from gqlab.problem import Problem
-from gqlab.results import write_whole
 
 #: Where everything goes unless ``--out`` says otherwise: a folder for each family of problems.
 OUT, OUT_QUICK = Path("results/compare"), Path("results/compare-quick")

@@ -10,7 +10,7 @@ import numpy as np
 
 from gqlab.checks import FloatArray
 from gqlab.compare.measure import Comparison
-from gqlab.results import write_whole
+from gqlab.files import write_whole
 
 #: Colours that colour-blind eyes tell apart (Okabe and Ito), in the order of the table; then greys, dashed.
 COLOURS = ("#0072b2", "#009e73", "#d55e00", "#cc79a7", "#56b4e9", "#e69f00")

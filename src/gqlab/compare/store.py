@@ -10,7 +10,7 @@ from typing import Any
 
 from gqlab.algorithms import Algorithm
 from gqlab.engine.compiled import SOURCES
-from gqlab.results import write_whole
+from gqlab.files import write_whole
 from gqlab.version import __version__
 
 

@@ -9,19 +9,24 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from gqlab import checks
 from gqlab.algorithms import Algorithm
 from gqlab.engine import cpu
 from gqlab.engine.records import recorded_updates
 from gqlab.measure.watch import Watch
-from gqlab.results import RunResult
+from gqlab.results import DTYPES, RunResult
 
 DEVICES = ("cpu", "cuda")
-DTYPES = ("float64", "float32")
 #: A point may lie outside the ball by as much, relatively: the projection of a single-precision run rounds.
 BALL_TOLERANCE = 1e-6
+
+
+def precision(dtype: DTypeLike) -> str:
+    """``dtype`` by its name: "float64", or "float32"."""
+    known = isinstance(dtype, np.dtype) or (isinstance(dtype, type) and issubclass(dtype, np.floating | float))
+    return checks.one_of("dtype", np.dtype(dtype).name if known else dtype, DTYPES)
 
 
 @dataclass(frozen=True)
@@ -37,14 +42,13 @@ class Settings:
     watch: tuple[Watch, ...] = ()
 
     def __post_init__(self) -> None:
-        for name, known in (("device", DEVICES), ("dtype", DTYPES)):
-            value = getattr(self, name)
-            if not isinstance(value, str) or value not in known:
-                raise ValueError(f"{name} is {value!r}, expected one of {', '.join(map(repr, known))}")
+        checks.one_of("device", self.device, DEVICES)
         for name in ("n_samples", "record_every"):
             object.__setattr__(self, name, checks.integer(name, getattr(self, name), least=1, below=2**48))
-        threads = cpu.default_threads() if self.threads is None else checks.integer("threads", self.threads, least=1)
-        object.__setattr__(self, "threads", threads)
+        threads = cpu.default_threads() if self.threads is None else self.threads
+        object.__setattr__(self, "threads", checks.integer("threads", threads, least=1, below=2**16))
+        if self.progress is not None:
+            checks.instance("progress", self.progress, bool, "True, False or None")
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,15 @@ own, and for the parts that a user wrote their files and the constants that they
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import inspect
+import os
+import pickle
 import sys
+import warnings
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any
@@ -18,7 +23,9 @@ from typing import Any
 import numba
 import numpy as np
 from numba import types
-from numba.core.caching import FunctionCache
+from numba.core.caching import FunctionCache, NullCache
+from numba.core.compiler_lock import global_compiler_lock
+from numba.core.serialize import dumps
 
 from gqlab.rules.dispatch import FASTMATH
 
@@ -134,7 +141,11 @@ def _codes(code: Any) -> Iterator[Any]:
 
 
 class _SourceCache(FunctionCache):
-    """Numba's cache, whose keys are digests: they name no class, so that any process can read the index."""
+    """Numba's cache, whose keys are digests: they name no class, so that any process can read the index.
+
+    What is kept is sealed with a digest of its key and itself. A file that is damaged, or holds the code of another key
+    (two processes that write at the same time can mix them up), is compiled anew and replaced.
+    """
 
     def _index_key(self, sig: Any, codegen: Any) -> Any:
         digest = hashlib.sha256(f"{SOURCES} {sig}".encode())
@@ -145,11 +156,53 @@ class _SourceCache(FunctionCache):
         return digest.hexdigest(), codegen.magic_tuple()
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        return super().load_overload(sig, target_context) if _on_disk(sig) else None
+        if not _on_disk(sig):
+            return None
+        target_context.refresh()
+        key = self._index_key(sig, target_context.codegen())
+        try:
+            kept = self._cache_file.load(key)
+            if kept is None:
+                return None
+            seal, code = kept
+            if seal != _seal(key, code):
+                return None
+            return self._impl.rebuild(target_context, pickle.loads(code))  # noqa: S301 - Numba's own form
+        except Exception:  # a damaged file can raise anything
+            with contextlib.suppress(OSError):
+                self._cache_file.flush()
+            return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        if _on_disk(sig):
-            super().save_overload(sig, data)
+        if not _on_disk(sig) or not self._impl.check_cachable(data):
+            return
+        try:
+            key, code = self._index_key(sig, data.codegen), dumps(self._impl.reduce(data))
+            self._impl.locator.ensure_cache_path()
+            self._cache_file.save(key, (_seal(key, code), code))
+        except Exception:  # a full disk, or an index that was damaged since it was read
+            _warn()
+
+
+class _NoCache(NullCache):
+    """Where no folder can be written."""
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        _warn()
+
+
+def _seal(key: Any, code: bytes) -> str:
+    return hashlib.sha256(repr(key).encode() + code).hexdigest()
+
+
+@cache
+def _warn() -> None:
+    """Said once in a process, whatever the reasons."""
+    warnings.warn(
+        "gqlab cannot keep compiled code on disk: each process compiles anew. NUMBA_CACHE_DIR names a folder for it",
+        RuntimeWarning,
+        stacklevel=2,
+    )
 
 
 def _on_disk(sig: Any) -> bool:
@@ -160,5 +213,18 @@ def _on_disk(sig: Any) -> bool:
 def entry(function: Callable[..., Any]) -> Any:
     """Compile ``function``, with a cache on disk, to run without the interpreter's lock."""
     dispatcher = numba.njit(nogil=True, error_model="numpy", fastmath=FASTMATH)(function)
-    dispatcher._cache = _SourceCache(function)
+    if not numba.config.DISABLE_JIT:
+        try:
+            dispatcher._cache = _SourceCache(function)
+        except (RuntimeError, OSError):  # no folder that can be written
+            dispatcher._cache = _NoCache()
     return dispatcher
+
+
+if hasattr(os, "register_at_fork"):
+    # A child that is forked while another thread compiles would wait for ever for the compiler: the fork waits instead.
+    os.register_at_fork(
+        before=global_compiler_lock.acquire,
+        after_in_parent=global_compiler_lock.release,
+        after_in_child=global_compiler_lock.release,
+    )

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-import signal
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 from gqlab.engine.compiled import entry
 from gqlab.engine.loop import Parts, Task, advance
 from gqlab.engine.memory import compiled_sizes, furnish, length
+from gqlab.interrupts import heard_interrupts
 
 #: Seconds between two looks at the work: how often the progress bar moves.
 POLL = 0.05
@@ -44,7 +44,7 @@ def advance_all(task: Task, layout: Parts, d: int, A: int, threads: int, progres
     def advance_from(first: int, last: int) -> None:
         advance_block(task, layout, first, last, stop, d_size, A_size)
 
-    with _heard_interrupts(stop):
+    with _stopped_by_interrupts(stop):
         advance_from(0, 0)  # compile once, before the threads
         with ThreadPoolExecutor(threads) as pool:
             try:
@@ -60,29 +60,18 @@ def advance_all(task: Task, layout: Parts, d: int, A: int, threads: int, progres
                 raise
 
 
-@contextmanager
-def _heard_interrupts(stop: NDArray[np.int64]) -> Iterator[None]:
-    """Ctrl-C sets ``stop``, and becomes a KeyboardInterrupt when the compiled code has returned.
+def run_apart(function: Callable[..., None], stop: NDArray[np.int64], *arguments: Any) -> None:
+    """Call a compiled function on a thread of its own, so that this one can hear Ctrl-C and set ``stop``."""
+    with _stopped_by_interrupts(stop), ThreadPoolExecutor(1) as pool:
+        pool.submit(function, *arguments).result()
 
-    An exception that is raised wherever the interpreter happens to be can be lost, in a callback of the compiler or
-    between two statements; a flag cannot. A handler of the user's own, and other threads than the main one, are left
-    alone.
-    """
-    default = threading.current_thread() is threading.main_thread() and (
-        signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    )
-    heard = []
 
-    def hear(*_: object) -> None:
-        heard.append(True)
-        stop[0] = 1
+def map_apart(function: Callable[[int], None], stop: NDArray[np.int64], n: int) -> None:
+    """``function(0)`` … ``function(n − 1)``, each a compiled call that looks at ``stop``, on all cores."""
+    with _stopped_by_interrupts(stop), ThreadPoolExecutor(default_threads()) as pool:
+        for future in [pool.submit(function, k) for k in range(n)]:
+            future.result()
 
-    if default:
-        signal.signal(signal.SIGINT, hear)
-    try:
-        yield
-    finally:
-        if default:
-            signal.signal(signal.SIGINT, signal.default_int_handler)
-    if heard:
-        raise KeyboardInterrupt
+
+def _stopped_by_interrupts(stop: NDArray[np.int64]) -> AbstractContextManager[None]:
+    return heard_interrupts(lambda: stop.fill(1))

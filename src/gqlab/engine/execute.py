@@ -11,6 +11,7 @@ from typing import Any
 import numba
 import numpy as np
 
+from gqlab import checks
 from gqlab.engine import cpu
 from gqlab.engine.cells import Cell, Settings
 from gqlab.engine.layout import Group, operator_kinds
@@ -21,9 +22,6 @@ from gqlab.results import RunResult
 from gqlab.samples.tables import offsets
 from gqlab.schedules import schedule_kind
 from gqlab.version import __version__
-
-#: Numbers that the records of θ may hold: more would be a mistake.
-MOST_RECORDED = 2**36
 
 
 def execute(problems: Sequence[Problem], cells: Sequence[Cell], settings: Settings) -> list[RunResult]:
@@ -54,9 +52,10 @@ def execute(problems: Sequence[Problem], cells: Sequence[Cell], settings: Settin
 
 def _check_records(n_runs: int, d: int, settings: Settings) -> None:
     total = n_runs * (settings.n_samples // settings.record_every + 2)
-    if total * d > MOST_RECORDED:
+    if 16 * total * d > checks.MEMORY:
         raise ValueError(
-            f"record_every is {settings.record_every}: that makes up to {total:,} records of {d} numbers, too many"
+            f"record_every is {settings.record_every}: that makes up to {total:,} records of {d} numbers for "
+            f"n_runs = {n_runs}, more than this machine's memory holds"
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gqlab import checks
 from gqlab.algorithms import Algorithm
 from gqlab.engine.cells import Cell, Settings
 from gqlab.engine.loop import KeptFirst, Parts, Plan, Records, Runs, Task
@@ -22,7 +24,7 @@ from gqlab.rules.dispatch import annotated, is_parameter, parameters
 from gqlab.rules.memory import Array, Sizes
 from gqlab.rules.point import DensePoint
 from gqlab.samples.tables import join_tables, offsets, problem_tables
-from gqlab.schedules import join_schedules
+from gqlab.schedules import Decay, join_schedules
 
 #: The compiled parts of gqlab's own operators: the CPU's code knows them all.
 OWN_OPERATORS: tuple[type, ...] = tuple(dict.fromkeys(operator.compiled for operator in OPERATORS))
@@ -64,9 +66,13 @@ class Group:
         self.counts = [cell.n_runs for cell in cells]
         self.estimator = cells[0].algorithm.estimator
         self.watch = Watching if settings.watch else Unwatched
+        self._check_parameters()
         kinds = operator_kinds(self.problems[0], cells[0].algorithm, settings.device)
         tables = join_tables(self.problems, kinds, settings.dtype)
         self.sizes = self._sizes(self.cells, self.problems)
+        threads = (settings.threads or 1) if settings.device == "cpu" else 1
+        arrays = sum(array.size for kind in self.kinds for array in declared(kind, self.sizes).values())
+        checks.memory("algorithm", cells[0].algorithm, threads * arrays)
         self.kept: dict[str, Kept] = {}
         self._lay_out_kept()
         n_records = np.repeat([len(u) for u in self.updates], self.counts)
@@ -244,8 +250,28 @@ class Group:
         for name, values in finite.items():
             if not np.isfinite(values).all():
                 raise ValueError(f"{name} holds a number too large for {dtype}")
-        if not (task.schedule.eta_theta > 0).all():
-            raise ValueError(f"eta_theta is too small for {dtype}")
+
+    def _check_parameters(self) -> None:
+        """Nor are parameters that the dtype cannot hold."""
+        dtype = self.settings.dtype
+        for cell in self.cells:
+            for name in ("eta_theta", "eta_omega", "beta", "radius"):
+                value = getattr(cell.algorithm, name)
+                for number in (value.eta, value.power, 1 / value.after) if isinstance(value, Decay) else (value,):
+                    _check_parameter(name, number, dtype)
+        for problem in self.problems:
+            for name in parameters(problem.target.compiled):
+                _check_parameter(name, getattr(problem.target, name), dtype)
+
+
+def _check_parameter(name: str, value: float, dtype: str) -> None:
+    """A parameter that is not 0 must not become 0, nor a finite one infinite; a radius may, which then never acts."""
+    with np.errstate(over="ignore", under="ignore"):
+        held = float(np.dtype(dtype).type(value))
+    if held == 0 and value != 0:
+        raise ValueError(f"{name} is too small for {dtype}")
+    if math.isinf(held) and math.isfinite(value) and name != "radius":
+        raise ValueError(f"{name} is too large for {dtype}")
 
 
 def _remembered(before: RunResult, name: str, columns: NDArray[Any]) -> NDArray[Any]:

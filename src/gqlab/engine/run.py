@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, DTypeLike
 
 from gqlab import checks
 from gqlab.algorithms import Algorithm, check_algorithm
-from gqlab.engine.cells import Cell, Settings
+from gqlab.engine.cells import Cell, Settings, precision
 from gqlab.engine.execute import execute
 from gqlab.measure.watch import Watch, watches
 from gqlab.problem import Problem
-from gqlab.results import RunResult
+from gqlab.results import RunResult, check_result
 
 DEFAULT_RUNS, DEFAULT_SEED, DEFAULT_RECORD_EVERY = 40, 0, 1000
 
@@ -30,7 +30,7 @@ def run(
     device: str = "cpu",
     resume: RunResult | None = None,
     *,
-    dtype: str | None = None,
+    dtype: DTypeLike | None = None,
     threads: int | None = None,
     progress: bool | None = None,
     watch: Watch | Iterable[Watch] | None = None,
@@ -82,8 +82,13 @@ def run(
     checks.instance("problem", problem, Problem, "a Problem")
     check_algorithm("algorithm", algorithm)
     algorithm = algorithm.for_problem(problem)
-    given = {"n_runs": n_runs, "seed": seed, "record_every": record_every, "dtype": dtype,
-             "watch": None if watch is None else watches(watch)}  # fmt: skip
+    given = {
+        "n_runs": None if n_runs is None else checks.integer("n_runs", n_runs, least=1),
+        "seed": None if seed is None else checks.integer("seed", seed, least=0, below=2**64),
+        "record_every": None if record_every is None else checks.integer("record_every", record_every, least=1),
+        "dtype": None if dtype is None else precision(dtype),
+        "watch": None if watch is None else watches(watch),
+    }
     known: dict[str, Any] = {
         "n_runs": DEFAULT_RUNS,
         "seed": DEFAULT_SEED,
@@ -102,8 +107,8 @@ def run(
     cell = Cell(
         problem=0,
         algorithm=algorithm,
-        seed=checks.integer("seed", final["seed"], least=0, below=2**64),
-        n_runs=checks.integer("n_runs", final["n_runs"], least=1),
+        seed=final["seed"],
+        n_runs=final["n_runs"],
         theta0=theta0,
         omega0=omega0,
         resume=resume,
@@ -118,12 +123,7 @@ def run(
 
 def _known(resume: RunResult, problem: Problem, algorithm: Algorithm) -> dict[str, Any]:
     """The settings of a result that is to be resumed, which must be of this problem and algorithm."""
-    if not isinstance(resume, RunResult):
-        raise ValueError(f"resume is {resume!r}, expected a RunResult")
-    try:
-        resume.check()
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ValueError(f"resume: that result is not one that gqlab.run gave ({error})") from None
+    check_result("resume", resume)
     if resume.metadata["problem"] != problem.fingerprint or resume.theta.shape[-1] != problem.dim:
         raise ValueError("resume: that result is of another problem")
     if resume.algorithm != algorithm:

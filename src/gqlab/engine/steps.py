@@ -51,8 +51,9 @@ def trajectory(problem: Problem, n_samples: int, seed: int = 0, run: int = 0) ->
     True
     """
     checks.instance("problem", problem, Problem, "a Problem")
-    tables = problem_tables(problem)
-    drawn = np.empty(checks.integer("n_samples", n_samples, least=0), dtype=np.uint32)
+    tables, n = problem_tables(problem), checks.integer("n_samples", n_samples, least=0)
+    checks.memory("n_samples", n, 4 * n)
+    drawn = np.empty(n, dtype=np.uint32)
     _trajectory(at(tables.chain, 0), Identity(_seed(seed), _run(run)), drawn)
     return Trajectory(*tables.transitions[drawn].T)
 
@@ -73,6 +74,7 @@ def batch_indices(algorithm: Algorithm, n_samples: int, seed: int = 0, run: int 
     if not algorithm.as_in_the_paper:
         raise ValueError(f"{algorithm!r} has batches that grow: their indices are not one table")
     n_updates = algorithm.n_updates(checks.integer("n_samples", n_samples, least=1))
+    checks.memory("n_samples", n_samples, n_updates)
     out = np.empty(n_updates, dtype=np.int64)
     _indices(_seed(seed), _run(run), M, out)
     return out.reshape(-1, M)
@@ -91,10 +93,12 @@ def pseudo_gradient(
     >>> gq.pseudo_gradient(problem, [1.0], [3.0], (0, 0, 0))  # δ = 2 + 0.5·1 − 1 = 1.5
     (array([0.]), array([1.5]))
     """
-    rows = _rows(problem, np.reshape(np.asarray(sample), (1, -1)), "sample")
+    rows = _rows(problem, _one_row(sample), "sample")
     out = np.zeros((2, problem.dim))
     point = _point(problem, theta, omega)
     _pseudo_gradient(rows, point, _plain(problem), out[0], out[1], problem.dim, problem.mdp.n_actions)
+    if not np.isfinite(out).all():
+        raise ValueError("theta and omega are too large: G_x and H_x leave the finite numbers")
     return out[0], out[1]
 
 
@@ -103,7 +107,8 @@ def greedy_gq_steps(
 ) -> tuple[FloatArray, FloatArray]:
     """(θ, ω) after one Greedy-GQ update for each of the given samples.
 
-    ``trajectory`` is a :class:`Trajectory` or an (n, 3) array of rows (s, a, s').
+    ``trajectory`` is a :class:`Trajectory` or an (n, 3) array of rows (s, a, s'). A sample whose update leaves the
+    finite numbers is a ``ValueError`` that names it.
 
     Examples
     --------
@@ -116,7 +121,9 @@ def greedy_gq_steps(
     """
     rows = _rows(problem, trajectory, "trajectory")
     point, world = _point(problem, theta, omega), _in_order(rows)
-    _plain_steps(world, point, _plain(problem), _schedule(problem, algorithm), problem.dim, problem.mdp.n_actions)
+    schedule, d, A = _schedule(problem, algorithm), problem.dim, problem.mdp.n_actions
+    done = _plain_steps(world, point, _plain(problem), schedule, d, A)
+    _check_all("trajectory", done, len(rows.row))
     return point.theta, point.omega
 
 
@@ -125,7 +132,8 @@ def svrg_epoch(
 ) -> tuple[FloatArray, FloatArray]:
     """(θ, ω) after Algorithm 1's inner loop, begun at the reference point (θ, ω).
 
-    ``batch`` is a :class:`Trajectory` or an (M, 3) array of rows (s, a, s'); ``indices`` are the draws from it.
+    ``batch`` is a :class:`Trajectory` or an (M, 3) array of rows (s, a, s'); ``indices`` are the draws from it. A draw
+    whose update leaves the finite numbers is a ``ValueError`` that names it.
 
     Examples
     --------
@@ -138,7 +146,7 @@ def svrg_epoch(
     True
     """
     rows = _rows(problem, batch, "batch")
-    drawn = np.asarray(indices)
+    drawn = checks.plain_array("indices", indices)
     M = len(rows.row)
     if drawn.ndim != 1 or not np.issubdtype(drawn.dtype, np.integer):
         raise ValueError(f"indices has shape {drawn.shape} and dtype {drawn.dtype}, expected one axis of whole numbers")
@@ -148,7 +156,8 @@ def svrg_epoch(
     point = _point(problem, theta, omega)
     d, A = problem.dim, problem.mdp.n_actions
     svrg = svrg_part(d, A, problem.mdp.n_states, M)
-    _svrg_epoch(rows, drawn.astype(np.int64), point, svrg, _schedule(problem, algorithm), d, A)
+    done = _svrg_epoch(rows, drawn.astype(np.int64), point, svrg, _schedule(problem, algorithm), d, A)
+    _check_all("indices", done, len(drawn))
     return point.theta, point.omega
 
 
@@ -159,7 +168,7 @@ def actor_critic_direction(
 
     The problem's target must be ``Softmax``.
     """
-    rows = _rows(problem, np.reshape(np.asarray(sample), (1, -1)), "sample")
+    rows = _rows(problem, _one_row(sample), "sample")
     d, A = problem.dim, problem.mdp.n_actions
     work = part(ActorCriticStep, Sizes(d, A))
     _actor_critic(rows, _point(problem, theta, omega), work, d, A)
@@ -201,7 +210,8 @@ def _plain_steps(world, point, plain, schedule, d, A):
     for u in range(len(world.samples.row)):
         finite, _ = step(plain, world, point, 0, u, rates_at(schedule, u, point.theta), d, A)
         if not finite:
-            return
+            return u
+    return len(world.samples.row)
 
 
 @entry
@@ -212,7 +222,8 @@ def _svrg_epoch(samples, indices, point, svrg, schedule, d, A):
     mean_reference(svrg, samples, len(samples.row), d, A)
     for t in range(len(indices)):
         if not move(svrg, samples, indices[t], point, rates_at(schedule, t, point.theta), d, A):
-            return
+            return t
+    return len(indices)
 
 
 @entry
@@ -229,10 +240,23 @@ def _policy_gradient(samples, n_states, point, work, d, A):
         weight = policy_gradient_add(samples, x, weight, work, d)
 
 
+def _check_all(name: str, done: int, n: int) -> None:
+    """All ``n`` updates were made."""
+    if done < n:
+        raise ValueError(f"{name}[{done}]: the update leaves the finite numbers")
+
+
+def _one_row(sample: Any) -> NDArray[Any]:
+    x = checks.plain_array("sample", sample)
+    return x[None] if x.ndim == 1 else x.reshape(1, -1)
+
+
 def _rows(problem: Problem, samples: Any, name: str) -> Samples:
     """Samples (s, a, s') as a table, checked."""
     checks.instance("problem", problem, Problem, "a Problem")
-    x = np.stack(samples, axis=1) if isinstance(samples, Trajectory) else checks.plain_array(name, samples)
+    x = checks.plain_array(name, samples)
+    if isinstance(samples, Trajectory) and x.ndim == 2:
+        x = x.T
     if x.ndim != 2 or x.shape[1] != 3 or len(x) == 0 or not np.issubdtype(x.dtype, np.integer):
         raise ValueError(f"{name} has shape {x.shape} and dtype {x.dtype}, expected rows (s, a, s') of whole numbers")
     S, A = problem.mdp.n_states, problem.mdp.n_actions

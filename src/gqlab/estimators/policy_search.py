@@ -11,6 +11,9 @@ from gqlab.rules.policies import actor_critic, policy_gradient_add, policy_table
 from gqlab.samples.random import EPISODE, EPISODE_START, word
 from gqlab.samples.streams import begin_anew, draw, is_terminal, key, transition
 
+#: Samples of a trajectory between two looks at the stop flag, a power of 2.
+STOP_LOOK = 1024
+
 
 class ActorCriticStep(NamedTuple):
     """One step of actor and critic for each sample of the trajectory."""
@@ -76,6 +79,8 @@ def add_trajectory(work, world, number, d):
     weight = work.g.dtype.type(1)
     s = begin_anew(stream, key(world.run, EPISODE_START), number)
     for t in range(work.horizon):
+        if t & (STOP_LOOK - 1) == 0 and world.stop[0] != 0:
+            break
         x = transition(stream, s, word(key(world.run, EPISODE), number * work.horizon + t))
         weight = policy_gradient_add(samples, x, weight, work, d)
         s = stream.next_state[x]

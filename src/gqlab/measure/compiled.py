@@ -131,9 +131,15 @@ def walk(walks, policy, walk_key, n_steps, A):
     Step t takes words 3t + 1 (the action), 3t + 2 (the next state) and 3t + 3 (a restart) of the key; word 0 is the
     first state.
     """
-    s = first_of_walk(walks, word(walk_key, 0))
+    total, _ = stretch(walks, policy, walk_key, first_of_walk(walks, word(walk_key, 0)), 0, n_steps, A)
+    return total / n_steps
+
+
+@rule
+def stretch(walks, policy, walk_key, s, first, last, A):
+    """The rewards of the steps ``first`` … ``last − 1`` of a walk that stands in s, and where it stands then."""
     total = 0.0
-    for t in range(n_steps):
+    for t in range(first, last):
         a = pick(policy, s * A, s * A + A, unit(word(walk_key, 3 * t + 1))) - s * A
         row = (walks.first_state + s) * A + a
         k = pick(walks.cumulative, walks.first[row], walks.first[row + 1], unit(word(walk_key, 3 * t + 2)))
@@ -141,7 +147,7 @@ def walk(walks, policy, walk_key, n_steps, A):
         s = walks.next_state[k]
         if walks.terminal[walks.first_state + s]:
             s = first_of_walk(walks, word(walk_key, 3 * t + 3))
-    return total / n_steps
+    return total, s
 
 
 # --- The tables -----------------------------------------------------------------------------------------------------

@@ -8,13 +8,17 @@ from numpy.typing import ArrayLike
 from gqlab import checks
 from gqlab.checks import FloatArray
 from gqlab.engine.compiled import entry
-from gqlab.measure.compiled import cumulated, walk, walk_tables
+from gqlab.engine.cpu import run_apart
+from gqlab.measure.compiled import cumulated, first_of_walk, stretch, walk_tables
 from gqlab.problem import Problem
 from gqlab.rules.dispatch import at
-from gqlab.samples.random import WALK, stream_key
+from gqlab.samples.random import WALK, stream_key, word
 
 #: Numbers that the tables of policies may hold at a time.
 BATCH_NUMBERS = 4_000_000
+
+#: Steps of a walk between two looks at the stop flag.
+STRETCH = 1 << 16
 
 
 def sampled_reward(problem: Problem, theta: ArrayLike, n_steps: int = 100, seed: int = 0) -> FloatArray:
@@ -33,23 +37,29 @@ def sampled_reward(problem: Problem, theta: ArrayLike, n_steps: int = 100, seed:
     >>> bool(abs(sampled.mean() - problem.exact.average_reward(np.zeros(4))) < 0.01)
     True
     """
-    th = np.asarray(theta, dtype=np.float64)
-    if th.ndim == 0 or th.shape[-1] != problem.dim:
-        raise ValueError(f"theta has shape {th.shape}, expected (..., {problem.dim})")
-    checks.integer("n_steps", n_steps, least=1, below=2**31)
+    checks.instance("problem", problem, Problem, "a Problem")
+    th = checks.vectors("theta", theta, problem.dim)
+    steps = checks.integer("n_steps", n_steps, least=1, below=2**31)
     key = np.uint64(checks.integer("seed", seed, least=0, below=2**64))
     walks = at(walk_tables([problem]), 0)
     S, A = problem.mdp.n_states, problem.mdp.n_actions
     rows = th.reshape(-1, problem.dim)
     out = np.empty(len(rows))
-    size = max(1, BATCH_NUMBERS // (S * A))
+    size, stop = max(1, BATCH_NUMBERS // (S * A)), np.zeros(1, dtype=np.int64)
     for first in range(0, len(rows), size):
         pi = cumulated(problem.policy(rows[first : first + size]))
-        _walks(walks, pi.reshape(-1, S * A), n_steps, key, first, out[first : first + size], A)
+        part = out[first : first + size]
+        run_apart(_walks, stop, walks, pi.reshape(-1, S * A), steps, key, first, part, stop, A)
     return out.reshape(th.shape[:-1])
 
 
 @entry
-def _walks(walks, pi, n_steps, seed, first, out, A):
+def _walks(walks, pi, n_steps, seed, first, out, stop, A):
     for k in range(len(out)):
-        out[k] = walk(walks, pi[k], stream_key(seed, first + k, WALK), n_steps, A)
+        walk_key = stream_key(seed, first + k, WALK)
+        s, total, t = first_of_walk(walks, word(walk_key, 0)), 0.0, 0
+        while t < n_steps and stop[0] == 0:
+            end = min(t + STRETCH, n_steps)
+            paid, s = stretch(walks, pi[k], walk_key, s, t, end, A)
+            total, t = total + paid, end
+        out[k] = total / n_steps

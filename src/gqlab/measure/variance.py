@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 import numpy as np
@@ -11,18 +10,18 @@ from gqlab import checks
 from gqlab.algorithms import GreedyGQ, VRGreedyGQ
 from gqlab.checks import FloatArray
 from gqlab.engine.compiled import entry
-from gqlab.engine.cpu import default_threads
+from gqlab.engine.cpu import map_apart
 from gqlab.engine.memory import part
 from gqlab.engine.steps import svrg_part
 from gqlab.estimators.base import begin, move
 from gqlab.estimators.plain import Plain
 from gqlab.problem import Problem
-from gqlab.results import RunResult
+from gqlab.results import RunResult, check_result
 from gqlab.rules.dispatch import at, by_type, rule
 from gqlab.rules.memory import Sizes
 from gqlab.rules.point import DensePoint, Rates
 from gqlab.samples.random import MONTE_CARLO, alias_table, draw_alias, word
-from gqlab.samples.streams import Identity, World, key, start
+from gqlab.samples.streams import STOP_LOOK, Identity, World, key, start
 from gqlab.samples.tables import problem_tables
 
 
@@ -67,13 +66,15 @@ def update_error(problem: Problem, result: RunResult, n_draws: int = 500) -> Upd
     >>> float(error.variance[:, ::5].max()) < 1e-20  # at the reference point every index gives the same update
     True
     """
+    checks.instance("problem", problem, Problem, "a Problem")
+    check_result("result", result)
     algorithm, every = result.algorithm, int(result.metadata["record_every"])
-    checks.integer("n_draws", n_draws, least=1)
+    n_draws = checks.integer("n_draws", n_draws, least=1, below=2**31)
     if not isinstance(algorithm, GreedyGQ | VRGreedyGQ):
         raise ValueError(f"result is of {algorithm!r}, expected Greedy-GQ or VR-Greedy-GQ")
     if isinstance(algorithm, VRGreedyGQ) and not algorithm.as_in_the_paper:
         raise ValueError(f"result is of {algorithm!r}, expected batches of one size, with new samples alone")
-    if result.metadata["problem"] != problem.fingerprint:
+    if result.metadata["problem"] != problem.fingerprint or result.theta.shape[-1] != problem.dim:
         raise ValueError("result is of another problem")
     M = algorithm.batch_size
     if M % every:
@@ -96,8 +97,7 @@ def update_error(problem: Problem, result: RunResult, n_draws: int = 500) -> Upd
         steps = M, every, n_draws
         _measure(world, estimator, part(DensePoint, sizes), law, path, steps, out[:, run], d, A)
 
-    with ThreadPoolExecutor(default_threads()) as pool:
-        list(pool.map(measure, range(n_runs)))
+    map_apart(measure, stop, n_runs)
     return UpdateError(*out)
 
 
@@ -168,6 +168,8 @@ def _measure(world, estimator, point, law, path, steps, out, d, A):
     draw_key = key(world.run, MONTE_CARLO)
     cursor = start(world.stream, world.run)
     for k in range(out.shape[1]):
+        if world.stop[0] != 0:
+            break
         u = k * every
         if M > 0 and u % M == 0:  # a new epoch: the batch that the run drew here
             place(point, theta[k], omega[k], d)
@@ -177,6 +179,8 @@ def _measure(world, estimator, point, law, path, steps, out, d, A):
         out[0, k], out[1, k] = bias_and_variance(count, table, gradient[k], mean, d)
         out[2, k] = 0.0
         for j in range(n_draws):
+            if j & (STOP_LOOK - 1) == 0 and world.stop[0] != 0:
+                break
             w = word(draw_key, k * n_draws + j)
             x = drawn(estimator, w) if M > 0 else draw_alias(threshold, alias, np.uint32(0), n, w)
             out[2, k] += distance_squared(table[x], gradient[k], d) / n_draws

@@ -59,10 +59,9 @@ class Watch:
     n_steps: int = 100
 
     def __post_init__(self) -> None:
-        if self.quantity not in QUANTITIES:
-            raise ValueError(f"quantity is {self.quantity!r}, expected one of {', '.join(map(repr, QUANTITIES))}")
+        checks.one_of("quantity", self.quantity, QUANTITIES)
         object.__setattr__(self, "every", checks.integer("every", self.every, least=1, below=2**32))
-        object.__setattr__(self, "n_steps", checks.integer("n_steps", self.n_steps, least=1, below=2**31))
+        object.__setattr__(self, "n_steps", checks.integer("n_steps", self.n_steps, least=1, below=2**24))
 
     def cost(self, n_states: int) -> int:
         """The work of a look, as so many samples."""

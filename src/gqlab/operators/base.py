@@ -18,19 +18,37 @@ class in ``compiled``, serves the updates. Neither is made from the other: each 
 
 from __future__ import annotations
 
+import functools
+import inspect
 import warnings
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
+from gqlab import checks
 from gqlab.checks import FloatArray
 from gqlab.rules.dispatch import is_parameter, parameters, require
 from gqlab.rules.gradient import act, improve
 
 #: The step of central differences of w along directions whose largest entry is 1: the cube root of float64's rounding.
 DIFFERENCE = 6e-6
+
+
+#: σ and κ: beyond, their products with differences of q may leave the finite numbers. Such an operator is the maximum.
+MOST_INVERSE_TEMPERATURE = 1e100
+
+#: exp of less is 0 to all the digits of a sum with 1 in it.
+LEAST_EXPONENT = -745.0
+
+
+def below_top(q: FloatArray, sigma: float | FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """max q (...), g = q − max q, and x = σg, no lower than where exp x is 0: differences keep q's digits."""
+    top = q.max(axis=-1, keepdims=True)
+    with np.errstate(over="ignore"):
+        return top[..., 0], q - top, np.maximum(sigma * (q - top), LEAST_EXPONENT)
 
 
 @dataclass(frozen=True)
@@ -56,6 +74,31 @@ class Smoothness:
     formulas: tuple[str, str]
 
 
+def _of_arrays(method: Callable[..., FloatArray]) -> Callable[..., FloatArray]:
+    """A method of q, and of v, that takes whatever can be made an array of finite numbers."""
+    names = list(inspect.signature(method).parameters)[1:]
+
+    @functools.wraps(method)
+    def checked(self: Operator, *values: Any, **named: Any) -> FloatArray:
+        arrays = {name: _values(name, value) for name, value in (*zip(names, values, strict=False), *named.items())}
+        try:
+            np.broadcast_shapes(*(array.shape for array in arrays.values()))
+        except ValueError:
+            shapes = " and ".join(f"{name} has shape {array.shape}" for name, array in arrays.items())
+            raise ValueError(f"{shapes}: they do not fit together") from None
+        return method(self, **arrays)
+
+    return checked
+
+
+def _values(name: str, value: Any) -> FloatArray:
+    out = value if type(value) is np.ndarray and value.dtype == np.float64 else checks.numbers(name, value)
+    if out.ndim == 0 or out.shape[-1] == 0:
+        raise ValueError(f"{name} has shape {out.shape}, expected (..., A)")
+    checks.finite(name, out)
+    return out
+
+
 class Operator(ABC):
     """A policy-improvement operator. To add one, see docs/extending.md: a class in your own file is enough."""
 
@@ -66,6 +109,9 @@ class Operator(ABC):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
+        for name in ("policy", "value", "weights", "curvature"):
+            if name in vars(cls):
+                setattr(cls, name, _of_arrays(vars(cls)[name]))
         if "compiled" in vars(cls):
             require(cls.compiled, [improve], f"operator {cls.__name__}", optional=[act])
         elif hasattr(cls, "compiled") and {"value", "weights", "policy"} & vars(cls).keys():

@@ -29,7 +29,7 @@ class FixedPolicyRule(NamedTuple):
         improve(self, row, q, p, A)
 
 
-class FixedPolicy(Operator):
+class FixedPolicy(checks.Frozen, Operator):
     """A given target policy π(a|s), (S, A): control becomes off-policy evaluation (TDC in action values).
 
     Examples
@@ -50,6 +50,9 @@ class FixedPolicy(Operator):
         return f"FixedPolicy({self.table.shape[0]} states, {self.table.shape[1]} actions)"
 
     def policy(self, q: FloatArray) -> FloatArray:
+        if q.shape[-2:] != self.table.shape:
+            S, A = self.table.shape
+            raise ValueError(f"q has shape {q.shape}, expected (..., {S}, {A})")
         return np.broadcast_to(self.table, q.shape)
 
     weights = policy

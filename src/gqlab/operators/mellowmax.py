@@ -7,15 +7,43 @@ from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 import numpy as np
-from scipy.special import logsumexp, softmax
+from scipy.special import softmax
 
 from gqlab import checks
 from gqlab.checks import FloatArray
-from gqlab.operators.base import Operator, Smoothness
+from gqlab.operators.base import LEAST_EXPONENT, MOST_INVERSE_TEMPERATURE, Operator, Smoothness, below_top
 from gqlab.rules.boltzmann import boltzmann, boltzmann_policy
+from gqlab.rules.dispatch import rule
+from gqlab.rules.numbers import expm1
 
 #: Halvings of the interval in which the policy's inverse temperature lies: all the digits there are.
 HALVINGS = 60
+
+#: Where Σ (exp x − 1) is nearer to 0, mellowmax is the mean of q to all its digits, in single precision too.
+TINY = 1e-30
+
+
+@rule
+def mellowmax_gap(q, kappa, w, A):
+    """V̄ − max q, and exp(κ(q_a − max q)) into ``w``; returns 1/Σw, too.
+
+    log(mean exp x)/κ loses its digits as x = κ(q − max q) nears 0: there it is log1p(mean expm1 x)/κ, and at last mean
+    q.
+    """
+    top, over_Z, _ = boltzmann(q, kappa, w, A)
+    below_1 = q.dtype.type(0)  # Σ (exp x − 1)
+    below_top = q.dtype.type(0)  # Σ (q − max q)
+    for a in range(A):
+        below_1 += expm1(kappa * (q[a] - top))
+        below_top += q[a] - top
+    n = q.dtype.type(A)
+    if below_1 < -n / 2:
+        gap = -math.log(over_Z * n) / kappa
+    elif below_1 < -TINY:
+        gap = math.log1p(below_1 / n) / kappa
+    else:
+        gap = below_top / n
+    return top, gap, over_Z
 
 
 class MellowmaxRule(NamedTuple):
@@ -23,15 +51,14 @@ class MellowmaxRule(NamedTuple):
 
     def improve(self, row, q, w, A):
         """V̄ = log(mean exp(κq))/κ,  w = softmax(κq)."""
-        top, over_Z, _ = boltzmann(q, self.kappa, w, A)
+        top, gap, over_Z = mellowmax_gap(q, self.kappa, w, A)
         for a in range(A):
             w[a] *= over_Z
-        return top - math.log(over_Z * q.dtype.type(A)) / self.kappa
+        return top + gap
 
     def act(self, row, q, p, A):
         """The softmax whose value Σπq is V̄; its inverse temperature lies in [0, κ]."""
-        _, over_Z, _ = boltzmann(q, self.kappa, p, A)
-        gap = -math.log(over_Z * q.dtype.type(A)) / self.kappa  # V̄ − max q
+        _, gap, _ = mellowmax_gap(q, self.kappa, p, A)
         low, high = q.dtype.type(0), self.kappa
         for _ in range(HALVINGS):
             sigma = (low + high) / 2
@@ -61,13 +88,16 @@ class Mellowmax(Operator):
     kappa: float = 5.0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "kappa", checks.number("kappa", self.kappa, above=0))
+        object.__setattr__(self, "kappa", checks.number("kappa", self.kappa, above=0, most=MOST_INVERSE_TEMPERATURE))
 
     def value(self, q: FloatArray) -> FloatArray:
-        return np.asarray(logsumexp(self.kappa * q, axis=-1) - np.log(q.shape[-1])) / self.kappa
+        top, g, x = below_top(q, self.kappa)
+        m = np.expm1(x).mean(axis=-1)  # of exp x, less 1
+        logarithm = np.where(m < -0.5, np.log(np.exp(x).mean(axis=-1)), np.log1p(m))
+        return np.asarray(top + np.where(m < -TINY, logarithm / self.kappa, g.mean(axis=-1)))
 
     def weights(self, q: FloatArray) -> FloatArray:
-        return np.asarray(softmax(self.kappa * q, axis=-1))
+        return np.asarray(softmax(below_top(q, self.kappa)[2], axis=-1))
 
     def curvature(self, q: FloatArray, v: FloatArray) -> FloatArray:
         w = self.weights(q)
@@ -86,11 +116,13 @@ class Mellowmax(Operator):
 
         def surplus(sigma: FloatArray, *columns: FloatArray) -> FloatArray:
             g = np.stack(columns, axis=-1)
-            return np.asarray((softmax(sigma[..., None] * g, axis=-1) * g).sum(axis=-1))
+            with np.errstate(over="ignore"):
+                x = np.maximum(sigma[..., None] * (g - g.max(axis=-1, keepdims=True)), LEAST_EXPONENT)
+            return np.asarray((softmax(x, axis=-1) * g).sum(axis=-1))
 
         columns = tuple(np.moveaxis(gap, -1, 0))
         bracket = np.zeros(gap.shape[:-1]), np.full(gap.shape[:-1], self.kappa)
         # Rounding can put the sign of an end on the wrong side where all values are equal: any root is right there.
         flat = (surplus(bracket[0], *columns) >= 0) | (surplus(bracket[1], *columns) <= 0)
         sigma = np.asarray(elementwise.find_root(surplus, bracket, args=columns).x)
-        return np.asarray(softmax(np.where(flat, self.kappa, sigma)[..., None] * q, axis=-1))
+        return np.asarray(softmax(below_top(q, np.where(flat, self.kappa, sigma)[..., None])[2], axis=-1))

@@ -11,8 +11,9 @@ from scipy.special import softmax
 
 from gqlab import checks
 from gqlab.checks import FloatArray
-from gqlab.operators.base import Operator, Smoothness
+from gqlab.operators.base import MOST_INVERSE_TEMPERATURE, Operator, Smoothness, below_top
 from gqlab.rules.boltzmann import boltzmann, boltzmann_policy
+from gqlab.rules.numbers import minus
 
 
 class SoftmaxRule(NamedTuple):
@@ -23,7 +24,7 @@ class SoftmaxRule(NamedTuple):
         top, over_Z, mean = boltzmann(q, self.sigma, w, A)
         for a in range(A):
             p = w[a] * over_Z
-            w[a] = p + p * (self.sigma * ((q[a] - top) - mean))
+            w[a] = p + p * (self.sigma * minus(q[a] - top, mean))
         return top + mean
 
     def act(self, row, q, p, A):
@@ -45,18 +46,26 @@ class Softmax(Operator):
     sigma: float = 1.0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "sigma", checks.number("sigma", self.sigma, least=0))
+        object.__setattr__(self, "sigma", checks.number("sigma", self.sigma, least=0, most=MOST_INVERSE_TEMPERATURE))
 
     def policy(self, q: FloatArray) -> FloatArray:
-        return np.asarray(softmax(self.sigma * q, axis=-1))
+        return np.asarray(softmax(below_top(q, self.sigma)[2], axis=-1))
+
+    def value(self, q: FloatArray) -> FloatArray:
+        top, g, _ = below_top(q, self.sigma)
+        return np.asarray(top + (self.policy(q) * g).sum(axis=-1))
 
     def weights(self, q: FloatArray) -> FloatArray:
-        p = self.policy(q)
-        return p * (1 + self.sigma * (q - (p * q).sum(axis=-1, keepdims=True)))
+        p, surplus = self._surplus(q)
+        return p * surplus
+
+    def _surplus(self, q: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """p and 1 + σ(q − V̄), from differences to max q: σ would make an error of q's last digit large."""
+        p, x = self.policy(q), below_top(q, self.sigma)[2]
+        return p, 1 + (x - (p * x).sum(axis=-1, keepdims=True))
 
     def curvature(self, q: FloatArray, v: FloatArray) -> FloatArray:
-        p = self.policy(q)
-        surplus = 1 + self.sigma * (q - (p * q).sum(axis=-1, keepdims=True))
+        p, surplus = self._surplus(q)
         p_v = self.sigma * p * (v - (p * v).sum(axis=-1, keepdims=True))  # the derivative of p along v
         V_v = (p * surplus * v).sum(axis=-1, keepdims=True)  # and of V̄
         return p_v * surplus + self.sigma * p * (v - V_v)

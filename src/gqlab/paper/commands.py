@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import platform
 import shlex
-import tempfile
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
@@ -15,6 +13,7 @@ import tyro
 
 from gqlab.engine.cells import DEVICES
 from gqlab.engine.execute import load_cuda
+from gqlab.files import check_writable, write_whole
 from gqlab.paper import words
 from gqlab.paper.claims import Judged, judge_all, summary
 from gqlab.paper.design import Scale
@@ -25,7 +24,6 @@ from gqlab.paper.panels import panels
 from gqlab.paper.report import About, page
 from gqlab.paper.runner import Results, collect, run_missing
 from gqlab.paper.store import Store
-from gqlab.results import write_whole
 
 #: Where the results go unless ``--out`` says otherwise.
 OUT, OUT_QUICK = Path("results/paper"), Path("results/quick")
@@ -74,7 +72,7 @@ def reproduce(options: Annotated[Reproduce, tyro.conf.arg(name="")]) -> None:
         raise ValueError(f"seed is {options.seed}, expected at least 0")
     scale = Scale(options.quick, options.seed, options.slippery, options.device)
     folder = options.out or (OUT_QUICK if options.quick else OUT)
-    _check_writable(folder)
+    check_writable(folder)
     store = Store(folder / "data")
     for experiment in wanted:
         run_missing(experiment, scale, store, force=options.force, quiet=options.quiet)
@@ -108,8 +106,7 @@ def _write(
 ) -> None:
     versions = {"gqlab": version("gqlab"), "Python": platform.python_version()}
     versions |= {name: version(name) for name in ("numpy", "scipy", "numba", "gymnasium", "matplotlib")}
-    seconds = _seconds(results)
-    about = About(scale, _command(options), versions, seconds)
+    about = About(scale, _command(options), versions)
     for name, found in results.items():
         write_figure(folder, name, panels(found))
     write_overview(folder, judged)
@@ -124,12 +121,6 @@ def _write(
         write_whole(folder / name, lambda file, text=text: file.write(text.encode()))  # type: ignore[misc]
 
 
-def _seconds(results: dict[str, Results]) -> float:
-    """The time that the jobs took; those that experiments share are counted once."""
-    jobs = (m for found in results.values() for group in found.measured.values() for m in group.values())
-    return sum({id(m): m.seconds for m in jobs}.values())
-
-
 def _command(options: Reproduce) -> str:
     """The command that gives this report from nothing."""
     parts = ["gqlab", "reproduce"]
@@ -138,14 +129,3 @@ def _command(options: Reproduce) -> str:
     parts += ["--device", options.device] if options.device != "cpu" else []
     parts += [] if options.slippery else ["--no-slippery"]
     return shlex.join(parts)
-
-
-def _check_writable(folder: Path) -> None:
-    """``ValueError`` before anything is run, where nothing can be written."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=folder)
-        os.close(handle)
-        os.unlink(name)
-    except OSError as error:
-        raise ValueError(f"cannot write to the folder {folder}: {error.strerror}") from None

@@ -16,8 +16,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from gqlab.checks import FloatArray
+from gqlab.files import write_whole
 from gqlab.paper.panels import Panel, Series
-from gqlab.results import write_whole
 
 STYLE = Path(__file__).with_name("paper.mplstyle")
 

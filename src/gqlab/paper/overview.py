@@ -13,11 +13,11 @@ import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
+from gqlab.files import write_whole
 from gqlab.paper.claims import Judged, summary
 from gqlab.paper.figures import STYLE, save
 from gqlab.paper.statistics import FAILS, HOLDS, IN_PART
 from gqlab.paper.strips import needed, toward
-from gqlab.results import write_whole
 
 TINTS = {HOLDS: "#1a7f37", IN_PART: "#9a6700", FAILS: "#b3261e"}
 

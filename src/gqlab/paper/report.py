@@ -50,7 +50,6 @@ class About:
     scale: Scale
     command: str
     versions: dict[str, str]
-    seconds: float
 
 
 def page(judged: tuple[Judged, ...], results: dict[str, Results], about: About) -> str:
@@ -217,7 +216,6 @@ def _settings(about: About) -> str:
         "an epoch of VR-Greedy-GQ",
         "device": escape(scale.device),
         "versions": escape(", ".join(f"{name} {version}" for name, version in about.versions.items())),
-        "run time": f"{about.seconds:.0f} s of computing for the results shown here",
     }
     told = "".join(f"<dt>{name}</dt><dd>{value}</dd>" for name, value in rows.items())
     return f'<h2 id="settings">Settings</h2>\n<dl class="settings">{told}</dl>'

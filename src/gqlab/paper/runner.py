@@ -37,7 +37,7 @@ def run_missing(
     begun = time.perf_counter()
     jobs = scale.jobs(experiment)
     # What this store saved itself is new: experiments share jobs, and force does each once.
-    missing = [job for job in jobs if job not in store or (force and job.digest not in store.saved)]
+    missing = [job for job in jobs if (job.digest not in store.saved if force else job not in store)]
     with _bar(experiment.name, sum(job.work for job in jobs), quiet) as bar:
         bar.update(sum(job.work for job in jobs) - sum(job.work for job in missing))
         for job in missing:

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import json
-import time
-import zipfile
+import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from gqlab.files import clear_parts, one_line, read_arrays, write_arrays
 from gqlab.paper.jobs import Job, Measured
-from gqlab.results import write_whole
-
-#: Seconds after which a half-written file is nobody's any more.
-STALE = 600
 
 _COUNTS = ("updates", "samples", "gradient_evaluations", "diverged")
 
@@ -24,11 +20,10 @@ class Store:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        for left in folder.glob(".*.part"):  # of a process that was killed while it wrote
-            if time.time() - left.stat().st_mtime > STALE:
-                left.unlink(missing_ok=True)
+        clear_parts(folder)
         #: The digests of what was saved here, not found.
         self.saved: set[str] = set()
+        self._damaged: set[Path] = set()
         self._read: dict[str, Measured] = {}  # experiments share jobs: each file is read once
 
     def path(self, job: Job) -> Path:
@@ -46,7 +41,7 @@ class Store:
         arrays["seconds"] = np.array(measured.seconds)
         text = json.dumps(job.settings, sort_keys=True)
         self.saved.add(job.digest)
-        write_whole(self.path(job), lambda file: np.savez(file, settings=np.array(text), **arrays))
+        write_arrays(self.path(job), {"settings": np.array(text), **arrays})
 
     def load(self, job: Job) -> Measured | None:
         """The result of exactly these settings; None where there is none, or where the file is not one of ours."""
@@ -58,12 +53,31 @@ class Store:
         return self._read[job.digest]
 
     def _read_file(self, job: Job) -> Measured | None:
+        """What the file of a job holds; a damaged one is named, once, and counts as none."""
+        path = self.path(job)
         try:
-            with self.path(job).open("rb") as opened, np.load(opened, allow_pickle=False) as file:
-                if json.loads(str(file["settings"])) != json.loads(json.dumps(job.settings)):
-                    return None
-                values = {name[6:]: file[name] for name in file.files if name.startswith("value ")}
-                counts = {name: file[name] for name in _COUNTS}
-                return Measured(**counts, seconds=float(file["seconds"]), values=values)
-        except (OSError, KeyError, ValueError, EOFError, zipfile.BadZipFile):
+            content = read_arrays(path)
+            if json.loads(str(content.pop("settings"))) != json.loads(json.dumps(job.settings)):
+                raise ValueError("it has the settings of another job")
+            values = {name[6:]: array for name, array in content.items() if name.startswith("value ")}
+            counts = {name: content[name] for name in _COUNTS}
+            _check(job, counts, values)
+            return Measured(**counts, seconds=float(content["seconds"]), values=values)
+        except FileNotFoundError:
             return None
+        except Exception as error:
+            if path not in self._damaged:
+                print(f"gqlab: {path} is damaged, to be computed again ({one_line(error)})", file=sys.stderr)
+            self._damaged.add(path)
+            return None
+
+
+def _check(job: Job, counts: dict[str, Any], values: dict[str, Any]) -> None:
+    """The shapes fit each other."""
+    n_records = len(counts["updates"])
+    for name in _COUNTS:
+        if counts[name].shape != ((job.n_runs,) if name == "diverged" else (n_records,)):
+            raise ValueError(f"{name} has shape {counts[name].shape}")
+    for name, array in values.items():
+        if array.ndim != 2 or len(array) != job.n_runs or array.shape[1] > n_records:
+            raise ValueError(f"{name} has shape {array.shape}")

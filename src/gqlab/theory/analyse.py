@@ -18,14 +18,16 @@ from gqlab.theory.bound import bound
 from gqlab.theory.choose import StepSizes, constant_steps, largest_eta_theta, start_points, start_terms, step_sizes
 from gqlab.theory.conditions import conditions, recursion
 from gqlab.theory.constants import C_HAT, Constants
+from gqlab.theory.inputs import checked
 from gqlab.theory.practical import mean_dynamics_step_sizes
 from gqlab.theory.report import Measured, Quantity, Report, Version, guarantee
 from gqlab.theory.sampled import sampled
-from gqlab.theory.sharp import Sharp, check_sampling, sharp_constants
+from gqlab.theory.sharp import Sharp, sharp_constants
 from gqlab.theory.spread import sampled_deviations
 from gqlab.theory.statements import mixing_free, statements
 
 
+@checked
 def analyse(
     problem: Problem,
     algorithm: Algorithm,
@@ -74,7 +76,6 @@ def analyse(
             f"algorithm is {algorithm!r}: the theorem is about gqlab.VRGreedyGQ; analyse_greedy is for gqlab.GreedyGQ"
         )
     n_epochs, steps = checks.integer("n_epochs", n_epochs, least=1), constant_steps(algorithm)
-    check_sampling(sampling)
     _check_result(problem, algorithm, n_epochs, theta0, result)
     measured = None if result is None else _measured(problem, result)
     stated = assumptions.stated(problem, algorithm.radius)

@@ -23,6 +23,7 @@ from gqlab.problem import Problem
 from gqlab.theory import bound as bounds
 from gqlab.theory.conditions import coefficients, needed
 from gqlab.theory.constants import Constants, corrected, printed
+from gqlab.theory.inputs import checked
 from gqlab.theory.practical import Practical, mean_dynamics_step_sizes
 
 #: η_ω is sought between these: smaller ones are out of the reach of float64 arithmetic in the formulas.
@@ -102,11 +103,10 @@ def _beside(practical: Practical | None) -> str:
 def constants_of(problem: Problem, radius: float, version: str) -> Constants:
     """The constants of a version: "corrected" or "printed"."""
     radius = checks.number("radius", radius, above=0, infinite=True)
-    if version not in ("corrected", "printed"):
-        raise ValueError(f"version is {version!r}, expected 'corrected' or 'printed'")
     return corrected(problem, radius) if version == "corrected" else printed(problem, radius)
 
 
+@checked
 def step_sizes(problem: Problem, batch_size: int, radius: float, version: str = "corrected") -> StepSizes:
     """Of all pairs that satisfy every condition, the one with the largest η_θ; of several η_ω the smallest bound.
 
@@ -145,6 +145,7 @@ def step_sizes(problem: Problem, batch_size: int, radius: float, version: str = 
     )  # fmt: skip
 
 
+@checked
 def schedule(
     problem: Problem, epsilon: float, radius: float, version: str = "corrected",
     theta0: ArrayLike | None = None, omega0: ArrayLike | None = None,
@@ -186,6 +187,8 @@ def least_plan(c: Constants, epsilon: float, start: tuple[float, float]) -> tupl
         if M is not None:
             total, eta_theta, eta_omega = _best_bound(c, float(M), T, J0, tracking0)
             plans.append((T, M, eta_theta, eta_omega, total))
+    if not plans:
+        raise ValueError(f"epsilon is {epsilon:g}: no plan of up to {MOST_SAMPLES:g} samples a batch was found")
     return min(plans, key=lambda plan: plan[0] * plan[1])
 
 

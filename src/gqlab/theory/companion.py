@@ -15,9 +15,10 @@ from gqlab.theory.analyse import quantities
 from gqlab.theory.assumptions import Assumption
 from gqlab.theory.choose import start_points, start_terms
 from gqlab.theory.greedy import best_greedy
+from gqlab.theory.inputs import checked
 from gqlab.theory.report import Quantity, plain, quantity_lines
 from gqlab.theory.sampled import sampled
-from gqlab.theory.sharp import check_sampling, sharp_constants
+from gqlab.theory.sharp import sharp_constants
 from gqlab.theory.statements import Statement, greedy_statement, mixing_free
 
 
@@ -75,6 +76,7 @@ def used(constants: dict[str, Quantity]) -> dict[str, Quantity]:
     return {name: quantity for name, quantity in constants.items() if name not in left_out}
 
 
+@checked
 def analyse_greedy(
     problem: Problem, algorithm: Algorithm, n_samples: int = 100_000, theta0: ArrayLike | None = None,
     omega0: ArrayLike | None = None, radius_omega: float | None = None, sampling: str = "markov",
@@ -93,9 +95,8 @@ def analyse_greedy(
     """
     if not isinstance(algorithm, GreedyGQ):
         raise ValueError(f"algorithm is {algorithm!r}: this theorem is about gqlab.GreedyGQ")
-    n_samples = checks.integer("n_samples", n_samples, least=1)
+    n_samples = checks.integer("n_samples", int(n_samples), least=1)
     own = algorithm.radius if radius_omega is None else radius_omega
-    check_sampling(sampling)
     # Poisson's equation takes the place of batch means and of mixing: a periodic chain will do.
     c = replace(sharp_constants(problem, algorithm.radius, own, "iid"), sampling=sampling)
     known = assumptions.stated(problem, algorithm.radius)

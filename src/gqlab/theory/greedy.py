@@ -20,6 +20,7 @@ import numpy as np
 from gqlab.checks import FloatArray
 from gqlab.problem import Problem
 from gqlab.theory.ergodicity import behaviour_chain
+from gqlab.theory.inputs import checked
 from gqlab.theory.search import zoom
 from gqlab.theory.sharp import Sharp
 
@@ -152,6 +153,7 @@ def greedy_bound(c: Sharp, x: float, solved: Poisson | None) -> GreedyBound:
     return GreedyBound(x, b, rho, M_U, N + theta * c.G + omega * c.H / x, theta, omega)
 
 
+@checked
 def best_greedy(
     problem: Problem, c: Sharp, n_samples: float, start: tuple[float, float]
 ) -> tuple[GreedyBound, float, float]:

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 
 from gqlab.checks import FloatArray
 from gqlab.problem import Problem
+from gqlab.theory.inputs import checked
 
 
 @dataclass(frozen=True)
@@ -82,6 +83,7 @@ def spectral_radius(J: FloatArray, eta_theta: float, eta_omega: float) -> float:
     return float(np.abs(np.linalg.eigvals(np.eye(2 * d) - steps[:, None] * J)).max())
 
 
+@checked
 def mean_dynamics_step_sizes(problem: Problem, theta0: ArrayLike | None = None) -> Practical | None:
     """The edge of stability at the stationary point that a descent from θ_0 finds; None if it finds none.
 

@@ -8,7 +8,6 @@ chosen, :mod:`gqlab.theory.rates_runs` the runs, :mod:`gqlab.theory.rates_statis
 
 from __future__ import annotations
 
-import tempfile
 import time
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -18,6 +17,7 @@ import numpy as np
 
 from gqlab.algorithms import Algorithm
 from gqlab.checks import FloatArray
+from gqlab.files import check_writable
 from gqlab.problem import Problem
 from gqlab.theory.rates_design import QUICK, SCHEDULES, Family, RateSettings
 from gqlab.theory.rates_runs import Cohort, exact_descent, floors, samples_needed, stages
@@ -84,16 +84,6 @@ def main(out: Path, quick: bool = False, seed: int = 0) -> MeasuredRates:
     print(write(measured, Path(out)))
     print(f"\n{measured.seconds:.0f} seconds; written to {out}")
     return measured
-
-
-def check_writable(folder: Path) -> None:
-    """Make the folder; ``OSError`` in one line where nothing can be written there."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            pass
-    except OSError as error:
-        raise OSError(f"out is {str(folder)!r}: cannot write there ({error.strerror})") from None
 
 
 def measure(settings: RateSettings, seed: int = 0, quick: bool = False, threads: int | None = None) -> MeasuredRates:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gqlab.checks import FloatArray
-from gqlab.results import write_whole
+from gqlab.files import write_whole
 from gqlab.theory.rates import FamilyRates, MeasuredRates
 from gqlab.theory.rates_design import RateSettings
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from gqlab.checks import FloatArray
-from gqlab.results import write_whole
+from gqlab.files import write_whole
 from gqlab.theory.rates import FamilyRates, MeasuredRates
 from gqlab.theory.rates_design import SCHEDULES, RateSettings
 from gqlab.theory.rates_statistics import FittedSlope

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gqlab.checks import FloatArray
+from gqlab.theory.inputs import checked
 from gqlab.theory.sharp import Sharp
 from gqlab.theory.theorems import Evaluation, evaluate
 
@@ -68,6 +69,7 @@ def edge(c: Sharp, theorem: str, eta_omega: FloatArray, M: Any, order: int = 2) 
     return np.where(possible, np.exp(low) * INSIDE, 0.0)
 
 
+@checked
 def largest_eta_theta(c: Sharp, theorem: str, M: int, order: int = 2) -> Choice:
     """The admissible pair with the largest η_θ, and the bound at T → ∞.
 
@@ -104,6 +106,7 @@ def choice(
     return Choice(theorem, order, eta_theta, eta_omega, int(M), T, total, needs)
 
 
+@checked
 def best_steps(c: Sharp, theorem: str, M: int, T: float, start: tuple[float, float], order: int = 2) -> Choice:
     """The admissible steps with the least bound for these M and T."""
 
@@ -117,6 +120,7 @@ def best_steps(c: Sharp, theorem: str, M: int, T: float, start: tuple[float, flo
     return choice(c, theorem, eta_theta, float(eta_omega), M, T, start, order)
 
 
+@checked
 def least_samples(c: Sharp, theorem: str, epsilon: float, start: tuple[float, float], order: int = 2) -> Choice:
     """T, M and the steps with the least TM whose bound is at most ε.
 

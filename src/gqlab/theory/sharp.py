@@ -20,9 +20,8 @@ from gqlab.theory import vertices
 from gqlab.theory.constants import Basics, basics, signs_norm
 from gqlab.theory.deviation import deviation, discounted_features, independent
 from gqlab.theory.ergodicity import certify
+from gqlab.theory.inputs import checked
 from gqlab.theory.uniform import roots, uniform
-
-SAMPLINGS = ("markov", "iid")
 
 #: R_ω where nothing is said: W, with room for rounding.
 ROOM = 1 + 1e-9
@@ -70,12 +69,7 @@ class Sharp:
         return self.omega_star <= self.R_omega
 
 
-def check_sampling(sampling: str) -> None:
-    """``ValueError`` for anything but "markov" and "iid"."""
-    if sampling not in SAMPLINGS:
-        raise ValueError(f"sampling is {sampling!r}, expected 'markov' or 'iid'")
-
-
+@checked
 def sharp_constants(
     problem: Problem, radius: float, radius_omega: float | None = None, sampling: str = "markov"
 ) -> Sharp:
@@ -91,7 +85,6 @@ def sharp_constants(
     >>> round(c.omega_star, 6), round(c.L3, 6), round(c.L, 6), c.tracks
     (1.2, 0.1, 0.01, True)
     """
-    check_sampling(sampling)
     x = basics(problem, checks.number("radius", radius, above=0, infinite=True))
     R, gamma, phi_hat, L_phi_hat = x.R, x.gamma, x.smooth.phi_hat, x.smooth.L_phi_hat
     maps = _maps(problem, x)

@@ -15,6 +15,7 @@ from gqlab.problem import Problem
 from gqlab.theory.assumptions import HOLDS, Assumption
 from gqlab.theory.choose import constant_steps
 from gqlab.theory.greedy import LEAST_RHO, greedy_bound, poisson
+from gqlab.theory.inputs import checked
 from gqlab.theory.search import Choice, largest_eta_theta
 from gqlab.theory.sharp import Sharp
 from gqlab.theory.theorems import THEOREMS, evaluate
@@ -185,6 +186,7 @@ def mixing_free(known: tuple[Assumption, ...]) -> tuple[Assumption, ...]:
     return tuple(a for a in known if not a.name.startswith("4"))
 
 
+@checked
 def mapping(problem: Problem, theta: FloatArray, eta_theta: float, radius: float) -> FloatArray:
     """𝒢(θ) = (θ − Π_R[θ − η_θ∇J(θ)])/η_θ, the projected-gradient mapping, (..., d): ∇J(θ) where nothing is projected.
 
@@ -201,7 +203,10 @@ def mapping(problem: Problem, theta: FloatArray, eta_theta: float, radius: float
     norm = np.linalg.norm(after, axis=-1, keepdims=True)
     inside = norm <= radius
     projected = np.where(inside, after, after * radius / np.maximum(norm, 1e-300))
-    return np.where(inside, problem.exact.gradient(theta), (theta - projected) / eta_theta)
+    out = np.where(inside, problem.exact.gradient(theta), (theta - projected) / eta_theta)
+    if not np.isfinite(out).all():
+        raise ValueError("theta: the result leaves the finite numbers; some entry is too large")
+    return out
 
 
 def _at_start(problem: Problem, c: Sharp, theta: FloatArray, eta_theta: float | None) -> float:

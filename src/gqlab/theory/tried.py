@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from gqlab import checks
 from gqlab.algorithms import Algorithm, GreedyGQ, VRGreedyGQ
 from gqlab.problem import Problem
+from gqlab.theory.inputs import checked
 from gqlab.theory.practical import mean_dynamics_step_sizes
 
 #: The fractions of the edge that are tried, of both steps alike.
@@ -62,6 +63,7 @@ class Tried:
         )
 
 
+@checked
 def try_steps(
     problem: Problem, radius: float, theta0: ArrayLike | None = None, batch_size: int | None = 3000,
     n_samples: int = 30_000, n_runs: int = 4, seed: int = 0,

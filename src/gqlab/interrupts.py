@@ -1,0 +1,36 @@
+"""Ctrl-C, heard where the interpreter cannot: in compiled code and in the compiler."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+
+@contextmanager
+def heard_interrupts(act: Callable[[], None]) -> Iterator[None]:
+    """Ctrl-C calls ``act``, and becomes a KeyboardInterrupt at the end at the latest.
+
+    An exception that is raised wherever the interpreter happens to be can be lost, in a callback of the compiler or
+    between two statements; that it came is not forgotten here. A handler of the user's own, and other threads than the
+    main one, are left alone.
+    """
+    default = threading.current_thread() is threading.main_thread() and (
+        signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    )
+    heard = []
+
+    def hear(*_: object) -> None:
+        heard.append(True)
+        act()
+
+    if default:
+        signal.signal(signal.SIGINT, hear)
+    try:
+        yield
+    finally:
+        if default:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+    if heard:
+        raise KeyboardInterrupt

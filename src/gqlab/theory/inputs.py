@@ -1,0 +1,127 @@
+"""What the functions of the theory accept: their arguments are checked by name, once, before anything is computed.
+
+The constants are products of high powers of radii and step sizes. Beyond the ranges here they leave the numbers that
+a float holds: such a value is refused in one line, where a formula would give NaN or an OverflowError.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, ParamSpec, TypeVar
+
+import numpy as np
+
+from gqlab import checks
+from gqlab.algorithms import Algorithm
+from gqlab.problem import Problem
+from gqlab.results import check_result
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+#: The smallest and the largest number that is accepted, by the name of the argument.
+RANGES = {
+    "radius": (1e-20, 1e20),
+    "radius_omega": (1e-20, 1e20),
+    "eta_theta": (1e-40, 1e40),
+    "eta_omega": (1e-40, 1e40),
+    "epsilon": (1e-20, 1e20),
+    "T": (1.0, 1e200),
+    "start": (0.0, 1e100),
+}
+
+#: The least whole numbers.
+COUNTS = {"batch_size": 1, "n_epochs": 1, "M": 1, "n_runs": 1, "seed": 0}
+
+WORDS = {
+    "version": ("corrected", "printed"),
+    "sampling": ("markov", "iid"),
+    "theorem": ("interior", "projected"),
+}
+
+
+def in_range(name: str, value: Any, infinite: bool = False) -> float:
+    """A number of which the formulas can be computed; ``infinite``: or infinity, of which they say themselves."""
+    low, high = RANGES[name]
+    out = checks.number(name, value, infinite=True)
+    if infinite and out == math.inf:
+        return out
+    return checks.number(name, value, least=low, most=high)
+
+
+def _algorithm(name: str, value: Any, others: Mapping[str, Any]) -> Algorithm:
+    checks.instance(name, value, Algorithm, "one such as gqlab.VRGreedyGQ()")
+    in_range("radius", value.radius, infinite=True)
+    for eta in ("eta_theta", "eta_omega"):
+        if isinstance(getattr(value, eta), float) and getattr(value, eta) > 0:
+            in_range(eta, getattr(value, eta))
+    return value
+
+
+def _sharp(name: str, value: Any, others: Mapping[str, Any]) -> Any:
+    from gqlab.theory.sharp import Sharp
+
+    checks.instance(name, value, Sharp, "what gqlab.theory.sharp_constants gives")
+    return value
+
+
+def _problem(name: str, value: Any, others: Mapping[str, Any]) -> Problem:
+    checks.instance(name, value, Problem, "a Problem")
+    return value
+
+
+def _point(name: str, value: Any, others: Mapping[str, Any]) -> Any:
+    return checks.array(name, value, (others["problem"].dim,))
+
+
+def _start(name: str, value: Any, others: Mapping[str, Any]) -> tuple[float, float]:
+    J0, tracking0 = checks.array(name, value, (2,))
+    return in_range(name, J0), in_range(name, tracking0)
+
+
+def _result(name: str, value: Any, others: Mapping[str, Any]) -> Any:
+    check_result(name, value)
+    return value
+
+
+#: Of the arguments that are more than a number or a word; ``problem`` comes before those that need it.
+CHECKS: dict[str, Callable[[str, Any, Mapping[str, Any]], Any]] = {
+    "problem": _problem,
+    "algorithm": _algorithm,
+    "c": _sharp,
+    "theta": lambda name, value, others: checks.vectors(name, value, others["problem"].dim),
+    "theta0": _point,
+    "omega0": _point,
+    "start": _start,
+    "result": _result,
+    "order": lambda name, value, others: checks.integer(name, value, least=1, below=3),
+    "n_samples": lambda name, value, others: checks.number(name, value, least=1, most=1e200),
+    **{name: lambda name, value, others: in_range(name, value, "radius" in name) for name in RANGES if name != "start"},
+    **{name: lambda name, value, others: checks.integer(name, value, least=COUNTS[name]) for name in COUNTS},
+    **{name: lambda name, value, others: checks.one_of(name, value, WORDS[name]) for name in WORDS},
+}
+
+
+def checked(function: Callable[P, R]) -> Callable[P, R]:
+    """Check the arguments of ``function`` by their names; a number that overflows all the same is one line, too."""
+    signature = inspect.signature(function)
+    optional = {name for name, parameter in signature.parameters.items() if parameter.default is None}
+
+    @functools.wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        bound = signature.bind(*args, **kwargs)
+        given = bound.arguments
+        for name, check in CHECKS.items():
+            if name in given and not (given[name] is None and (name in optional or name == "batch_size")):
+                given[name] = check(name, given[name], given)
+        try:
+            with np.errstate(all="ignore"):  # what cannot be computed is infinite, or no number, in the report
+                return function(*bound.args, **bound.kwargs)
+        except (ArithmeticError, np.linalg.LinAlgError) as error:
+            names = ", ".join(name for name in given if name in RANGES or name in COUNTS or name == "algorithm")
+            raise ValueError(f"{names or 'problem'}: some number is out of range ({error})") from None
+
+    return call

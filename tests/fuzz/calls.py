@@ -1,0 +1,307 @@
+"""What the fuzz tests call, and with what: drawn from the signatures of everything public.
+
+A call takes one argument, or a few, from ``HOSTILE`` and the others from ``VALID``, both by the name of the parameter.
+A new function is covered when its parameters have known names; where one has not, a test says so.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import functools
+import inspect
+import math
+from collections.abc import Callable, Iterator
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+import gqlab as gq
+from gqlab import theory
+from gqlab.exact import Exact
+
+S, A, D = 4, 2, 3
+
+
+class Three(enum.IntEnum):
+    THREE = 3
+
+
+class Odd:
+    """Something that NumPy asks for an array, and that has none."""
+
+    def __array__(self, *_: Any, **__: Any) -> Any:
+        raise RuntimeError("no array,\nbut two lines")
+
+
+MDP = gq.garnet(S, A, 2, seed=3)
+ENDING = gq.FiniteMDP(MDP.transition, MDP.reward, 0.9, np.arange(S) == S - 1, [0.5, 0.5, 0.0, 0.0])
+PHI = gq.random_features(MDP, D, seed=1)
+SMALL = gq.Problem(MDP, PHI)
+PROBLEMS = [SMALL, gq.Problem(ENDING, PHI), *(gq.Problem(MDP, PHI, target=o) for o in (gq.Greedy(), gq.Mellowmax(2.0)))]
+EVALUATION = gq.Problem(MDP, PHI, target=gq.FixedPolicy(np.full((S, A), 1 / A)))
+OPERATORS = [gq.Softmax(2.0), gq.Mellowmax(3.0), gq.Greedy(), gq.EpsilonGreedy(0.2), EVALUATION.target]
+
+
+@functools.cache
+def result() -> gq.RunResult:
+    return gq.run(SMALL, gq.GreedyGQ(), 40, 2, record_every=10)
+
+
+@functools.cache
+def batched() -> gq.RunResult:
+    return gq.run(SMALL, gq.VRGreedyGQ(batch_size=20), 40, 2, record_every=10)
+
+
+@functools.cache
+def sharp() -> Any:
+    return theory.sharp_constants(EVALUATION, 10.0)
+
+
+@functools.cache
+def grid() -> gq.GridResult:
+    return gq.grid([SMALL], gq.sweep(gq.GreedyGQ, eta_theta=[0.01, 0.02]), 20, 1)
+
+
+def arrays(*shape: int) -> st.SearchStrategy[Any]:
+    """Numbers of such a shape, of every size that float64 holds."""
+    number = st.sampled_from([0.0, 1.0, -0.5, 1e-300, 1e3, -1e150, 1e308, 3])
+    count = math.prod(shape)
+    return st.lists(number, min_size=count, max_size=count).map(lambda v: np.array(v, float).reshape(shape))
+
+
+def one(*values: Any) -> st.SearchStrategy[Any]:
+    return st.sampled_from(values)
+
+
+THETA = arrays(D) | arrays(2, D) | st.builds(np.zeros, st.just((0, D)))
+SAMPLES = one([[0, 0, 1], [1, 1, 2]], gq.Trajectory(*np.array([[0, 1], [0, 1], [1, 2]])), np.zeros((3, 3), np.int8))
+STEP = one(0.02, 0.5, 1e-320, 1e300, gq.Decay(0.3), gq.Decay(1.0, after=1e-300, power=3.0))
+RADIUS = one(math.inf, 1.0, 1e-300, 1e300)
+
+#: By the name of a parameter: what it may be given. ``Owner.name`` goes before ``name``.
+VALID: dict[str, Callable[[], st.SearchStrategy[Any]]] = {
+    "problem": lambda: one(*PROBLEMS, EVALUATION),
+    "problems": lambda: one(SMALL, [SMALL], [SMALL, SMALL]),
+    "mdp": lambda: one(MDP, ENDING),
+    "algorithm": lambda: one(
+        gq.GreedyGQ(), gq.VRGreedyGQ(batch_size=10), gq.QRC(), gq.QLearning(0.1), gq.GreedyGQ(1e200, 1e200)
+    ),
+    "analyse.algorithm": lambda: one(gq.VRGreedyGQ(batch_size=10, radius=5.0), gq.VRGreedyGQ(1e-5, 1e-3, 100, 1e3)),
+    "analyse_greedy.algorithm": lambda: one(gq.GreedyGQ(radius=5.0), gq.GreedyGQ(1e-9, 1e-4, 1e3)),
+    "batch_indices.algorithm": lambda: one(gq.VRGreedyGQ(batch_size=10)),
+    "algorithms": lambda: one(gq.GreedyGQ(), [gq.GreedyGQ(), gq.VRGreedyGQ(batch_size=5)]),
+    "kind": lambda: one("uniform", "gaussian"),
+    "sweep.kind": lambda: one(gq.GreedyGQ, gq.VRGreedyGQ),
+    "n_samples": lambda: one(1, 20, 40, np.int16(30), Three.THREE),
+    "n_runs": lambda: one(1, 2, None),
+    "grid.n_runs": lambda: one(1, 2),
+    "n_epochs": lambda: one(1, 100, 10**12),
+    "n_draws": lambda: one(1, 10),
+    "n_steps": lambda: one(1, 10),
+    "n_states": lambda: one(1, 3, 6),
+    "n_actions": lambda: one(1, 2),
+    "n_trajectories": lambda: one(1, 3),
+    "branching": lambda: one(1, 2),
+    "horizon": lambda: one(1, 5),
+    "dim": lambda: one(1, 3),
+    "batch_size": lambda: one(1, 10, 3000),
+    "record_every": lambda: one(1, 7, 1000),
+    "every": lambda: one(1, 7),
+    "order": lambda: one(1, 2),
+    "seed": lambda: one(0, 5, 2**63),
+    "seeds": lambda: one(0, [0, 1]),
+    "run": lambda: one(0, 7),
+    "threads": lambda: one(1, 2, None),
+    "progress": lambda: one(False, None),
+    "device": lambda: one("cpu"),
+    "dtype": lambda: one("float64", "float32", np.dtype("float64"), np.float32, None),
+    "grid.dtype": lambda: one("float64", np.dtype("float32")),
+    "watch": lambda: one(None, gq.Watch("mspbe")),
+    "quantity": lambda: one("gradient", "mspbe", "reward"),
+    "resume": lambda: one(None, result()),
+    "result": lambda: one(result(), batched()),
+    "analyse.result": lambda: one(None),
+    "theta": lambda: THETA,
+    "omega": lambda: THETA,
+    **{
+        f"{f}.{p}": lambda: arrays(D)
+        for f in ("pseudo_gradient", "greedy_gq_steps", "svrg_epoch")
+        for p in ("theta", "omega")
+    },
+    "theta0": lambda: one(None) | arrays(D),
+    "omega0": lambda: one(None) | arrays(D),
+    "sample": lambda: one((0, 0, 1), np.array([1, 1, 2], np.uint8)),
+    "trajectory": lambda: SAMPLES,
+    "batch": lambda: SAMPLES,
+    "indices": lambda: one([0, 1, 0], np.zeros(2, np.uint8)),
+    "q": lambda: arrays(S, A),
+    "v": lambda: arrays(S, A),
+    "t": lambda: one(0, 10, 1e300),
+    "policy": lambda: one(np.full((S, A), 1 / A), [[1, 0], [0, 1], [0.5, 0.5], [1, 0]]),
+    "behavior": lambda: one(None, np.full((S, A), 1 / A)),
+    "target": lambda: one(None, *OPERATORS),
+    "groups": lambda: one(np.zeros(S, int), np.arange(S), np.arange(S * A).reshape(S, A)),
+    "table": lambda: one(np.full((S, A), 1 / A)),
+    "transition": lambda: one(MDP.transition, MDP.transition.tolist()),
+    "reward": lambda: one(MDP.reward, np.zeros((S, A)), np.full((S, A), 1e308)),
+    "discount": lambda: one(0.0, 0.9, 1 - 2.0**-53),
+    "terminal": lambda: one(None, np.arange(S) == 3),
+    "initial": lambda: one(None, [0.5, 0.5, 0, 0]),
+    "features": lambda: one(PHI, np.ones((S, A, 1)), np.zeros((S, A, 2)), 1e200 * PHI),
+    "env_id": lambda: one("FrozenLake-v1"),
+    "eta": lambda: one(0.1, 1e300),
+    "eta_theta": lambda: STEP,
+    "eta_omega": lambda: STEP,
+    "mapping.eta_theta": lambda: one(0.1, 1e-10),
+    "after": lambda: one(1.0, 1e300),
+    "power": lambda: one(0.0, 0.5, 1e3),
+    "radius": lambda: RADIUS,
+    "radius_omega": lambda: one(None, 5.0, 1e3),
+    **{
+        f"{f}.radius": lambda: one(1.0, 100.0, 1e6, 1e-3)
+        for f in ("schedule", "step_sizes", "sharp_constants", "mapping", "try_steps")
+    },
+    "beta": lambda: one(0.0, 1.0, 1e300),
+    "sigma": lambda: one(0.0, 1e-300, 1.0, 1e100),
+    "kappa": lambda: one(1e-300, 1.0, 1e100),
+    "epsilon": lambda: one(0.0, 0.5, 1.0),
+    **{f"{f}.epsilon": lambda: one(0.1, 1e-4) for f in ("schedule", "least_samples")},
+    "version": lambda: one("printed", "corrected"),
+    "sampling": lambda: one("markov", "iid"),
+    "theorem": lambda: one("interior", "projected"),
+    "c": lambda: one(sharp()),
+    "M": lambda: one(1, 1000, 10**9),
+    "T": lambda: one(1, 1000, 1e9),
+    "start": lambda: one((1.0, 1.0), (0.0, 0.0)),
+    "name": lambda: one("policy"),
+    "path": lambda: one("no/such/folder/file.npz"),
+    "parameters": lambda: one({}, {"eta_theta": [0.1, 0.2]}, {"radius": 2.0, "eta_omega": 0.5}),
+    "labels": lambda: one({}, {"seed": 0}, {"eta_theta": 0.01}),
+    "kwargs": lambda: one({}, {"is_slippery": False}),
+}
+
+#: For parameters that are not plainly wrong when they are large: they would only take long, or all memory.
+LARGE = [2**48, 2**63, 2**64, 2**70, 10**400]
+
+HOSTILE: list[Any] = [
+    None, True, -1, 0, 1.5, -0.0, math.nan, math.inf, -math.inf, 1e308, -1e-320, 5e-324, *LARGE,
+    Three.THREE, Fraction(1, 3), Decimal("0.5"), Decimal("NaN"), 1j, np.float32(0.5), np.int8(3), np.bool_(True), np.datetime64("2020"),
+    "", "text", "0.5", b"bytes", "two\nlines", [], {}, {1: 2}, set(), (), [None], [[1], [1, 2]], [10**400], ["a"], [1j], [[]],
+    object(), Odd(), int, len, lambda: 1, range(3), np.array(3), np.array([]), np.array([0.5]), np.zeros((0, D)), np.zeros((2, 3, 4)),
+    np.full(D, np.nan), np.array([1, 2, np.inf]), np.ones(D, complex), np.ones(D, np.float32), np.ones(D, np.longdouble),
+    np.ones(D, ">f8"), np.ones(D, bool), np.array(["x", "y", "z"]), np.array([object()]), np.ma.array(np.ones(D), mask=[0, 1, 0]),
+    np.ma.array(np.ones(D)), np.zeros((S, A, S)), np.ones(2 * D)[::2], np.array(["2020"], "M8[D]"),
+    np.zeros(2, [("a", float)]), np.arange(S), np.full((S, A), 0.5), np.full(D, 1e308), MDP, SMALL, gq.GreedyGQ(), gq.Softmax(),
+]  # fmt: skip
+
+
+def functions() -> Iterator[tuple[str, Callable[..., Any], tuple[str, ...]]]:
+    """Every public function, class and method: its name, the function, and the names of what it is called by."""
+    for module in (gq, theory):
+        for name in module.__all__:
+            thing = getattr(module, name)
+            if not callable(thing) or inspect.isabstract(thing) or thing in NOT_CALLED:
+                continue
+            yield name, thing, (name,)
+    for owner, objects in METHODS.items():
+        for name in public_methods(owner):
+            for k, thing in enumerate(objects):
+                yield f"{owner.__name__}.{name}[{k}]", getattr(thing(), name), (f"{owner.__name__}.{name}", name)
+
+
+def public_methods(owner: type) -> list[str]:
+    return [name for name, thing in inspect.getmembers(owner) if callable(thing) and not name.startswith("_")]
+
+
+#: What only carries results, or is made by no user.
+NOT_CALLED = {
+    gq.Algorithm, gq.Trajectory, gq.UpdateError, gq.Watched, gq.RunResult, gq.GridResult, theory.Choice, theory.GreedyReport,
+    theory.Practical, theory.Repair, theory.Report, theory.Schedule, theory.Sharp, theory.Statement, theory.StepSizes, theory.Tried,
+}  # fmt: skip
+
+#: Whose methods are called, and on what.
+METHODS: dict[type, list[Callable[[], Any]]] = {
+    gq.Problem: [lambda: SMALL],
+    Exact: [lambda: SMALL.exact, lambda: PROBLEMS[2].exact],
+    gq.FiniteMDP: [lambda: MDP],
+    gq.GridResult: [grid],
+    gq.RunResult: [result],
+    **{type(operator): [lambda operator=operator: operator] for operator in OPERATORS},
+}
+
+#: Methods for the inside: they trust their callers.
+INSIDE = {"check", "numbers", "tables", "smoothness", "chain", "watched_columns", "compiled", "mro"}
+
+
+def parameters(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
+    return dict(inspect.signature(function).parameters)
+
+
+def valid(name: str, owners: tuple[str, ...]) -> st.SearchStrategy[Any]:
+    for key in (*(f"{owner}.{name}" for owner in owners), name):
+        if key in VALID:
+            return VALID[key]()
+    raise LookupError(f"no strategy for the parameter {name} of {owners[0]}: add one to VALID")
+
+
+@st.composite
+def calls(draw: st.DrawFn) -> tuple[str, Callable[..., Any], dict[str, Any]]:
+    """A function and its arguments by name: some left at their defaults, at most two of them hostile."""
+    title, function, owners = draw(st.sampled_from(TARGETS))
+    given: dict[str, Any] = {}
+    known = parameters(function)
+    hostile = draw(st.lists(st.sampled_from(sorted(known.keys() - {"name"}) or [""]), max_size=2))
+    for name, parameter in known.items():
+        needed = parameter.default is inspect.Parameter.empty
+        if name in hostile and parameter.kind is not inspect.Parameter.VAR_KEYWORD:
+            given[name] = draw(st.sampled_from(HOSTILE))
+        elif needed or draw(st.booleans()):
+            given[name] = draw(valid(name, owners))
+        if parameter.kind is inspect.Parameter.VAR_KEYWORD:
+            more = given.pop(name, {})
+            if name in hostile and more:
+                more = {**more, draw(st.sampled_from(sorted(more))): draw(st.sampled_from(HOSTILE))}
+            given |= more
+    return title, function, given
+
+
+TARGETS = [target for target in functions() if target[0].partition("[")[0].rpartition(".")[2] not in INSIDE]
+
+
+def finite(value: Any) -> bool:
+    """Whether everything in a result is a finite number, or flagged as what it is."""
+    if isinstance(value, gq.RunResult):
+        return finite((value.theta, value.omega, value.output))
+    if isinstance(value, np.ndarray):
+        return value.dtype.kind not in "fc" or bool(np.isfinite(value).all())
+    if isinstance(value, float):
+        return math.isfinite(value)
+    if isinstance(value, tuple | list):
+        return all(finite(inner) for inner in value)
+    return True
+
+
+def snapshot(value: Any) -> Any:
+    """What a caller owns, to be compared afterwards."""
+    if isinstance(value, np.ndarray):
+        return (
+            value.dtype.str,
+            value.shape,
+            value.tobytes() if value.dtype.kind != "O" else repr(value),
+            value.flags.writeable,
+        )
+    if isinstance(value, dict):
+        return {repr(key): snapshot(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [snapshot(inner) for inner in value]
+    if isinstance(value, gq.Problem | gq.FiniteMDP) or dataclasses.is_dataclass(value):
+        return (
+            {key: snapshot(inner) for key, inner in vars(value).items() if isinstance(inner, np.ndarray)}
+            if hasattr(value, "__dict__")
+            else None
+        )
+    return None

@@ -1,0 +1,106 @@
+"""Commands that are killed, at any time and again and again, and then finished: every byte is that of one that was not.
+
+``make chaos`` kills 200 times.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from gqlab.files import read_arrays
+
+#: How often each command is killed.
+KILLS = int(os.environ.get("GQLAB_CHAOS_KILLS", "2"))
+
+#: Kills before a command may finish, and is compared.
+IN_A_ROW = 4
+
+TESTS = Path(__file__).parents[1]
+
+#: The paper's experiments, tiny; the second is the way of a user who saves and resumes.
+COMMANDS = {
+    "reproduce": """
+import sys
+from gqlab.paper import commands
+from paper.conftest import Tiny
+commands.Scale = Tiny
+from gqlab.cli import main
+main(["reproduce", "--experiment", "baird", "--out", sys.argv[1]])
+""",
+    "resume": """
+import os, sys
+import gqlab as gq
+mdp = gq.garnet(seed=0)
+problem = gq.Problem(mdp, gq.random_features(mdp, dim=4))
+path = os.path.join(sys.argv[1], "run.npz")
+os.makedirs(sys.argv[1], exist_ok=True)
+done = gq.RunResult.load(path) if os.path.exists(path) else None
+first = 0 if done is None else int(done.updates[-1])
+for n in range(first + 300, 30_001, 300):
+    done = gq.run(problem, gq.VRGreedyGQ(batch_size=300), n, **({"n_runs": 4} if done is None else {"resume": done}))
+    done.save(path)
+""",
+}
+
+
+def start(code: str, out: Path) -> subprocess.Popen[bytes]:
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(TESTS), *sys.path])}
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "env": environment}
+    return subprocess.Popen([sys.executable, "-c", code, str(out)], start_new_session=True, **quiet)
+
+
+def finish(code: str, out: Path) -> float:
+    """Run to the end; returns the seconds that it took."""
+    begun = time.perf_counter()
+    process = start(code, out)
+    _, errors = process.communicate(timeout=600)
+    assert process.returncode == 0, errors.decode()
+    assert b"damaged" not in errors, errors.decode()  # a kill leaves whole files
+    return time.perf_counter() - begun
+
+
+def everything(out: Path) -> dict[str, object]:
+    """All files by name, byte for byte; of a finished job all but the time that it took."""
+    found: dict[str, object] = {}
+    for path in sorted(p for p in out.rglob("*") if p.is_file()):
+        name = str(path.relative_to(out))
+        if path.parent.name == "data":
+            arrays = read_arrays(path)
+            del arrays["seconds"]
+            found[name] = {key: (value.dtype.str, value.shape, value.tobytes()) for key, value in arrays.items()}
+        else:
+            found[name] = path.read_bytes().replace(bytes(out), b"OUT")
+    return found
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals")
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_command_that_was_killed_ends_as_if_it_had_not_been(tmp_path, name):
+    code, rng = COMMANDS[name], np.random.default_rng()
+    finish(code, tmp_path / "first")  # compiles
+    seconds = finish(code, tmp_path / "whole")
+    expected = everything(tmp_path / "whole")
+    assert expected == everything(tmp_path / "first")
+    assert len(expected) >= (15 if name == "reproduce" else 1)
+    killed = 0
+    for attempt in range(-(-KILLS // IN_A_ROW)):
+        out = tmp_path / f"killed-{attempt}"
+        for _ in range(min(IN_A_ROW, KILLS - killed)):
+            process = start(code, out)
+            try:
+                process.communicate(timeout=float(rng.uniform(0, seconds)))
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.communicate()
+            killed += 1
+        finish(code, out)
+        assert everything(out) == expected
+    print(f"\n{name}: {killed} kills, every byte equal ({len(expected)} files)")

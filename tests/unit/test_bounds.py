@@ -1,0 +1,37 @@
+"""Whether compiled code looks at the bounds of its arrays: with ``NUMBA_BOUNDSCHECK=1``, as ``make bounds`` runs tests."""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+import pytest
+
+import gqlab as gq
+from gqlab.algorithms import ALGORITHMS
+from gqlab.engine.compiled import entry
+
+
+@entry
+def beyond(array, k):
+    return array[k]
+
+
+@pytest.mark.skipif(not numba.config.BOUNDSCHECK, reason="only with NUMBA_BOUNDSCHECK=1")
+def test_an_index_beyond_the_end_is_an_error():
+    """Without this the job could be clean because nothing is checked."""
+    assert beyond(np.arange(3.0), 2) == 2.0
+    with pytest.raises(IndexError):
+        beyond(np.arange(3.0), 3)
+
+
+@pytest.mark.skipif(not numba.config.BOUNDSCHECK, reason="only with NUMBA_BOUNDSCHECK=1")
+@pytest.mark.parametrize("name", [name for name, kind in ALGORITHMS.items() if kind.__module__.startswith("gqlab.")])
+def test_no_algorithm_leaves_its_arrays(name):
+    """The whole loop: an epoch that ends, restarts, records, watches, and a second call that resumes."""
+    mdp = gq.garnet(6, 3, 2, seed=0)
+    ends = gq.FiniteMDP(mdp.transition, mdp.reward, 0.9, np.arange(6) == 5, [1, 0, 0, 0, 0, 0])
+    problem = gq.Problem(ends, gq.random_features(ends, 9, seed=0))
+    algorithm = ALGORITHMS[name]()
+    watch = [gq.Watch("gradient"), gq.Watch("reward", n_steps=5)]
+    half = gq.run(problem, algorithm, 6000, 3, record_every=700, watch=watch, threads=1)
+    assert np.isfinite(gq.run(problem, algorithm, 9000, resume=half, threads=1).theta).all()

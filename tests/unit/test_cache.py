@@ -1,0 +1,170 @@
+"""Compiled code on disk: gqlab works without a place for it, and whatever is found there."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import gqlab
+
+PACKAGE = Path(gqlab.__file__).parent
+
+#: Compiles one small function, and says whether the code came from the disk.
+CODE = """
+import numba, gqlab as gq
+from gqlab.engine import steps
+print(gq.batch_indices(gq.VRGreedyGQ(batch_size=3), 9).tolist())
+if not numba.config.DISABLE_JIT:
+    print("read" if sum(steps._indices.stats.cache_hits.values()) else "compiled")
+"""
+
+
+def run(code, environment, *options):
+    """Run Python with warnings shown; returns stdout's and stderr's lines."""
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("NUMBA")}
+    command = [sys.executable, "-B", *options, "-c", code]
+    done = subprocess.run(
+        command, env=inherited | environment, capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines(), done.stderr.splitlines()
+
+
+@pytest.fixture
+def nowhere(tmp_path):
+    """An environment in which no folder can be written, not even by root: files stand where folders would be."""
+    copy = tmp_path / "library" / "gqlab"
+    shutil.copytree(PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    for folder in (copy, *(path for path in copy.rglob("*") if path.is_dir())):
+        (folder / "__pycache__").write_text("not a folder")
+    (tmp_path / "home").write_text("not a folder")
+    home = str(tmp_path / "home")
+    return {"PYTHONPATH": str(copy.parent), "HOME": home, "XDG_CACHE_HOME": home, "MPLCONFIGDIR": str(tmp_path)}
+
+
+@pytest.fixture(scope="module")
+def expected(tmp_path_factory):
+    [indices, made], said = run(CODE, {"NUMBA_CACHE_DIR": str(tmp_path_factory.mktemp("cache"))})
+    assert (made, said) == ("compiled", [])
+    return indices
+
+
+def warned(lines):
+    return [line for line in lines if "gqlab cannot keep compiled code on disk" in line]
+
+
+def test_without_a_place_for_the_cache_everything_works_with_one_warning(nowhere, expected):
+    twice = CODE + "print(gq.trajectory(gq.baird(), 5).s.shape)"
+    [indices, made, shape], said = run(twice, nowhere)
+    assert (indices, made, shape) == (expected, "compiled", "(5,)")
+    assert len(warned(said)) == 1
+
+
+def test_without_the_compiler_no_place_is_needed(nowhere, expected):
+    [indices], said = run(
+        CODE, nowhere | {"NUMBA_DISABLE_JIT": "1"}, "-W", "ignore::RuntimeWarning:gqlab.samples.random"
+    )
+    assert indices == expected
+    assert warned(said) == []
+
+
+COMMANDS = ["list", "--help", "reproduce --help", "theory --help", "rates --help", "theory nothing"]
+
+
+def test_commands_that_compute_nothing_compile_nothing(nowhere):
+    code = f"""
+import sys
+from numba.core import dispatcher
+def refuse(*_):
+    raise AssertionError("compiled")
+dispatcher.Dispatcher.compile = refuse
+from gqlab import cli
+for command in {COMMANDS}:
+    try:
+        cli.main(command.split())
+    except SystemExit as end:
+        print(end.code)
+print("done")
+"""
+    out, said = run(code, nowhere)
+    assert out[-1] == "done"
+    assert any(line.startswith("garnet-mspbe") for line in out)
+    assert warned(said) == []
+
+
+def test_a_full_disk_is_one_warning(tmp_path, expected):
+    # Files of more than 200 bytes cannot be written: what a write to a full disk raises is the same kind of error.
+    limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (200, 200))\n"
+    [indices, made], said = run(limit + CODE, {"NUMBA_CACHE_DIR": str(tmp_path)})
+    assert (indices, made) == (expected, "compiled")
+    assert len(warned(said)) == 1
+
+
+@pytest.fixture
+def cache(tmp_path, expected):
+    """A folder with the compiled function in it."""
+    environment = {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    assert run(CODE, environment)[0] == [expected, "compiled"]
+    assert run(CODE, environment)[0] == [expected, "read"]
+    return environment
+
+
+def files(environment, ending):
+    found = sorted(Path(environment["NUMBA_CACHE_DIR"]).rglob(f"*_indices*.{ending}"))
+    assert found
+    return found
+
+
+def flipped(data):
+    """One bit of the machine code, well inside."""
+    k = len(data) // 2
+    return data[:k] + bytes([data[k] ^ 4]) + data[k + 1 :]
+
+
+@pytest.mark.parametrize(
+    ("ending", "damage"),
+    [("nbi", lambda data: data[: len(data) // 2]), ("nbc", lambda data: b""), ("nbc", flipped)],
+    ids=["half an index", "no code", "one bit of the code"],
+)
+def test_damaged_files_are_compiled_anew_and_replaced(cache, expected, ending, damage):
+    for path in files(cache, ending):
+        path.write_bytes(damage(path.read_bytes()))
+    assert run(CODE, cache) == ([expected, "compiled"], [])
+    assert run(CODE, cache) == ([expected, "read"], [])
+
+
+def test_code_under_the_key_of_another_function_is_not_run(cache, expected):
+    """What two processes that write at the same time can leave: the index of one, the code of the other."""
+    code = CODE.replace(
+        "gq.batch_indices(gq.VRGreedyGQ(batch_size=3), 9).tolist()", "gq.trajectory(gq.baird(), 3).s.tolist()"
+    )
+    run(code.replace("_indices", "_trajectory"), cache)
+    [mine], [other] = files(cache, "nbc"), sorted(Path(cache["NUMBA_CACHE_DIR"]).rglob("*_trajectory*.nbc"))
+    mine.write_bytes(other.read_bytes())
+    assert run(CODE, cache) == ([expected, "compiled"], [])
+
+
+def test_a_child_that_is_forked_while_a_thread_compiles_can_compile(tmp_path, expected):
+    code = """
+import os, threading, time
+import gqlab as gq
+problem = gq.baird()
+thread = threading.Thread(target=lambda: gq.trajectory(problem, 5))
+thread.start()
+from numba.core.compiler_lock import global_compiler_lock
+while global_compiler_lock._lock.acquire(blocking=False):  # until the thread is inside the compiler
+    global_compiler_lock._lock.release()
+    time.sleep(0.001)
+child = os.fork()
+if child == 0:
+    print(gq.batch_indices(gq.VRGreedyGQ(batch_size=3), 9).tolist(), flush=True)
+    os._exit(0)
+thread.join()
+os.waitpid(child, 0)
+"""
+    assert run(code, {"NUMBA_CACHE_DIR": str(tmp_path)}, "-W", "ignore::DeprecationWarning")[0] == [expected]
