@@ -110,15 +110,18 @@ def nested(problem, x: Samples, z, etas: StepSizes, radius, inner_steps: int, ba
 
 
 def least_squares(problem, x: Samples, z, radius, first: int, growth: float):
-    """θ is the stationary point of the samples' own objective, solved anew at n = first·growth^k."""
+    """θ is the stationary point of the samples' own objective, searched at n = first·growth^k."""
     moments = {round(first * growth**k) for k in range(200)}
-    theta, out, omega = z[0], [z[0]], z[1]
+    theta, out, omega, doubled = z[0], [z[0]], z[1], 0
     for n in range(1, len(x) + 1):
         if n in moments:
-            ends = [newton(problem, x[:n], start, radius, most) for start, most in ((theta, 20), (z[0], 60))]
-            ok = [np.linalg.norm(end["gradient"]) <= 1e-10 for end in ends]
-            best = int(ends[1]["J"] < ends[0]["J"]) if ok[0] == ok[1] else int(ok[1])
-            theta, omega = ends[best]["theta"], ends[best]["omega"]
+            best = newton(problem, x[:n], theta, radius, 20)
+            if not best["stationary"] or n >= doubled:
+                other, doubled = newton(problem, x[:n], z[0], radius, 60), 2 * n
+                same = best["stationary"] == other["stationary"]
+                if other["J"] < best["J"] if same else other["stationary"]:
+                    best = other
+            theta, omega = best["theta"], best["omega"]
         out.append(theta)
     return np.array(out), omega
 
@@ -163,4 +166,4 @@ def newton(problem, x: Samples, theta, radius, most: int) -> dict[str, Any]:
                 break
         else:
             break
-    return here
+    return here | {"stationary": np.linalg.norm(here["gradient"]) <= 1e-10}

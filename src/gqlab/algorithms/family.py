@@ -242,9 +242,9 @@ class NestedGreedyGQ(Algorithm):
 class LeastSquaresGreedyGQ(Moments):
     """The stationary point of the samples' own J, by Newton's method on sufficient statistics.
 
-    Each sample adds to C, b and K (d² + dS + d numbers); when n reaches first·growth^k, J is descended from the last θ
-    and from θ₀, and the better stationary point taken. There is no step size to choose. It runs on the CPU, and a
-    solution costs some d³ + S·A·d² operations: a method for d up to some hundred.
+    Each sample adds to C, b and K (d² + dS + d numbers); when n reaches first·growth^k, J is descended from the last θ,
+    and whenever n has doubled from θ₀ too: the better stationary point is taken. There is no step size to choose. It
+    runs on the CPU, and a step of Newton's costs some d³ + S·A·d² operations: a method for d up to some hundred.
 
     Examples
     --------

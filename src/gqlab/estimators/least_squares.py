@@ -5,8 +5,9 @@ C, b and K over n,
 
     m(θ) = b + Σ_s K_s V̄_s(θ) − Cθ      ω = C⁺m      J = ½ mᵀω      A = C − Σ_s K_s φ̂_sᵀ      ∇J = −Aᵀω
 
-is descended from the last θ and from θ₀, by steps θ − U(|e| + λ)⁻¹Uᵀ∇J with ∇²J = U diag(e) Uᵀ and λ raised from 0
-until J falls and θ stays inside the ball. Of the two ends a stationary one is taken, of two the one with the smaller J.
+is descended from the last θ, by steps θ − U(|e| + λ)⁻¹Uᵀ∇J with ∇²J = U diag(e) Uᵀ and λ raised from 0
+until J falls and θ stays inside the ball. Where that does not end at a stationary point, and whenever n has doubled, it
+is descended from θ₀ too: of the two ends a stationary one is taken, of two such the one with the smaller J.
 ∇²V̄ comes from differences of w, so that every operator will do: it steers the steps alone, ∇J is exact.
 """
 
@@ -38,7 +39,7 @@ DIFFERENCE = 1e-5
 
 
 class LeastSquares(NamedTuple):
-    """d² + dS + 2d numbers are kept, and 2S + 2 counts."""
+    """d² + dS + 2d numbers are kept, and 2S + 3 counts."""
 
     first: int
     growth_units: int  # growth, in units of 2⁻³²
@@ -49,7 +50,8 @@ class LeastSquares(NamedTuple):
     state: Any  # (S,)  the state of each row of K
     row_of: Any  # (S,)  and back; −1: not met
     n_met: Any  # (1,)
-    next: Any  # (1,)  the n of the next solution
+    next: Any  # (1,)  the n of the next solution,
+    next_anew: Any  # (1,)  and of the next one that begins at θ₀ too
     C_inverse: Any  # (d · d,)  (C/n)⁺
     jacobian: Any  # (d · d,)  A
     H: Any  # (d · d,)  ∇²J
@@ -79,7 +81,7 @@ class LeastSquares(NamedTuple):
             **{name: far(size, DOUBLE, kept=True) for name, size in kept.items()},
             "state": far(S, COUNT, kept=True),
             "row_of": far(S, COUNT, kept=True, fill=-1),
-            **dict.fromkeys(("n_met", "next"), far(1, COUNT, kept=True)),
+            **dict.fromkeys(("n_met", "next", "next_anew"), far(1, COUNT, kept=True)),
             **{name: far(size, DOUBLE) for name, size in (work | dict.fromkeys(vectors, d)).items()},
         }
 
@@ -126,12 +128,15 @@ def solve(ls, samples, theta, n, radius, d, A):
     pseudo_inverse(ls.H, ls.U, ls.C_inverse, CUTOFF, d)
     copy(theta, ls.theta, d)
     J, norm = search(ls, samples, n, radius, MOST_STEPS, d, A)
-    copy(ls.theta, ls.found, d)
-    copy(ls.theta_start, ls.theta, d)
-    J_anew, norm_anew = search(ls, samples, n, radius, MOST_STEPS_ANEW, d, A)
-    ends, ends_anew = norm <= STATIONARY, norm_anew <= STATIONARY
-    if not (J_anew < J if ends == ends_anew else ends_anew):
-        copy(ls.found, ls.theta, d)
+    ends = norm <= STATIONARY
+    if not ends or n >= ls.next_anew[0]:
+        ls.next_anew[0] = int(2.0 * n)
+        copy(ls.theta, ls.found, d)
+        copy(ls.theta_start, ls.theta, d)
+        J_anew, norm_anew = search(ls, samples, n, radius, MOST_STEPS_ANEW, d, A)
+        ends_anew = norm_anew <= STATIONARY
+        if not (J_anew < J if ends == ends_anew else ends_anew):
+            copy(ls.found, ls.theta, d)
     objective(ls, samples, ls.theta, n, d, A)
 
 

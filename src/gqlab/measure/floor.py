@@ -18,11 +18,12 @@ from scipy.sparse import csr_array
 from gqlab import checks
 from gqlab.checks import FloatArray
 from gqlab.engine.compiled import entry
+from gqlab.engine.cpu import map_apart
 from gqlab.moments import Moments
 from gqlab.objective import Objective
 from gqlab.problem import Problem
 from gqlab.rules.dispatch import at
-from gqlab.samples.streams import Identity, draw, start
+from gqlab.samples.streams import STOP_LOOK, Identity, draw, start
 from gqlab.samples.tables import problem_tables
 from gqlab.stationary import DAMPING, descend, is_smooth, none_need_exist
 
@@ -171,20 +172,20 @@ def count_samples(problem: Problem, at_samples: Sequence[int], seed: int, runs: 
     ``at_samples`` rises; the transitions are those of ``problem_tables(problem)``.
     """
     tables = problem_tables(problem)
+    checks.memory("n_samples", at_samples[-1], len(at_samples) * len(runs) * len(tables.transitions))
     counts = np.zeros((len(at_samples), len(runs), len(tables.transitions)), dtype=np.int64)
-    ends, chain = np.array(at_samples, dtype=np.int64), at(tables.chain, 0)
-    for k, run in enumerate(runs):
-        _count(chain, Identity(np.uint64(seed), run), ends, counts[:, k])
+    ends, chain, stop = np.array(at_samples, dtype=np.int64), at(tables.chain, 0), np.zeros(1, dtype=np.int64)
+    map_apart(lambda k: _count(chain, Identity(np.uint64(seed), runs[k]), ends, counts[:, k], stop), stop, len(runs))
     return counts
 
 
 @entry
-def _count(stream, run, ends, counts):
+def _count(stream, run, ends, counts, stop):
     cursor, t = start(stream, run), 0
     for k in range(len(ends)):
         if k > 0:
             counts[k] = counts[k - 1]
-        while t < ends[k]:
+        while t < ends[k] and (t & (STOP_LOOK - 1) != 0 or stop[0] == 0):
             x, cursor = draw(stream, run, cursor, t)
             counts[k, x] += 1
             t += 1
