@@ -175,7 +175,7 @@ def test_a_quick_run_end_to_end_leaves_full_results_alone(tmp_path: Path, capsys
     assert (tmp_path / "rates-quick.md").read_text().strip() in out
     garnets, sticky = json.loads((tmp_path / "rates-quick.json").read_text())["families"]
     assert np.shape(garnets["samples"]["GreedyGQ"]) == (2, 3)
-    assert set(garnets["samples"]) == {"GreedyGQ", "VRGreedyGQ", *SCHEDULES}
+    assert set(garnets["samples"]) == {"GreedyGQ", "VRGreedyGQ", *SCHEDULES, "SAGA"}
     assert np.nanmax(np.array(garnets["samples"]["VRGreedyGQ"], dtype=float)) <= 5000
     assert np.shape(sticky["floors"]) == (2, 2, 5)
 

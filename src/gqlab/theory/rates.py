@@ -2,8 +2,9 @@
 
 For each problem and each ε the step sizes (and M) that need the fewest samples are chosen on tuning runs; the samples
 that count are those of other runs with that choice. ε is a fraction of ‖∇J(θ_0)‖². Beside them: the theorems' own
-schedules, and gradient descent with the exact gradient. :mod:`gqlab.theory.rates_design` has every number that is
-chosen, :mod:`gqlab.theory.rates_runs` the runs, :mod:`gqlab.theory.rates_statistics` what is made of them.
+schedules, the family of estimators with its defaults, and gradient descent with the exact gradient.
+:mod:`gqlab.theory.rates_design` has every number that is chosen, :mod:`gqlab.theory.rates_runs` the runs,
+:mod:`gqlab.theory.rates_statistics` what is made of them.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from gqlab.algorithms import Algorithm
 from gqlab.checks import FloatArray
 from gqlab.files import check_writable
 from gqlab.problem import Problem
-from gqlab.theory.rates_design import QUICK, SCHEDULES, Family, RateSettings
+from gqlab.theory.rates_design import MEMBERS, QUICK, SCHEDULES, Family, RateSettings
 from gqlab.theory.rates_runs import Cohort, exact_descent, floors, samples_needed, stages
 from gqlab.theory.rates_statistics import FittedSlope, choose, edges, local_slopes, paired_slope, ratios, slope
 
@@ -135,6 +136,9 @@ def _measure_problem(family: Family, k: int, settings: RateSettings, seed: int, 
         scales = epsilons / epsilons[0]
         plan = [law.at(first[law.algorithm], x) if law.algorithm in first else None for x in scales]
         samples[name] = _tested(test, plan, epsilons, settings)
+    for name in settings.members:
+        member = MEMBERS[name].for_problem(problem)
+        samples[name] = _tested(test, [member] * len(epsilons), epsilons, settings)
     exact = exact_descent(
         problem, theta0, np.array(settings.exact_etas), start * np.array(settings.exact_fractions), settings.exact_steps
     )
@@ -186,6 +190,7 @@ def _fit(out: FamilyRates, settings: RateSettings) -> None:
     out.slopes = [slope(f"{name}, tuned", x, out.samples[name], theory) for name, theory in TUNED.items()]
     out.slopes.append(paired_slope("VR-Greedy-GQ less Greedy-GQ, tuned, paired", x, vr, greedy))
     out.slopes += [slope(name, x, out.samples[name], f"at most {law.samples}") for name, law in SCHEDULES.items()]
+    out.slopes += [slope(f"{name}, defaults", x, out.samples[name], "none known") for name in settings.members]
     out.slopes.append(slope("exact gradient", exact_x, out.exact, "at least 1"))
     out.local = {name: local_slopes(x, samples) for name, samples in out.samples.items()}
     out.local["exact"] = local_slopes(exact_x, out.exact)

@@ -11,7 +11,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gqlab.algorithms import Algorithm, GreedyGQ, VRGreedyGQ
+from gqlab.algorithms import (
+    Algorithm,
+    AveragedGreedyGQ,
+    GreedyGQ,
+    LeastSquaresGreedyGQ,
+    SAGAGreedyGQ,
+    STORMGreedyGQ,
+    StreamingGreedyGQ,
+    VRGreedyGQ,
+)
 from gqlab.checks import FloatArray
 from gqlab.features import random_features
 from gqlab.garnet import garnet
@@ -111,6 +120,16 @@ SCHEDULES = {
 }
 
 
+#: The family of estimators (docs/estimators.md), with its defaults: nothing of it is tuned, for any ε.
+MEMBERS: dict[str, Algorithm] = {
+    "averaged Greedy-GQ": AveragedGreedyGQ(radius=RADIUS),
+    "SAGA": SAGAGreedyGQ(radius=RADIUS),
+    "streaming SVRG": StreamingGreedyGQ(radius=RADIUS),
+    "ROOT": STORMGreedyGQ(radius=RADIUS),
+    "least squares": LeastSquaresGreedyGQ(radius=RADIUS),
+}
+
+
 @dataclass(frozen=True)
 class RateSettings:
     """Everything that is chosen.
@@ -131,6 +150,7 @@ class RateSettings:
     tuning_margin: float = 0.8
     schedule_margin: int = 3
     watch_every: int = 10
+    members: tuple[str, ...] = tuple(MEMBERS)
     floor_samples: int = 400_000
     floor_runs: int = 4
     floor_etas: tuple[float, ...] = (0.001, 0.01, 0.1)
@@ -152,6 +172,6 @@ QUICK_GRID = TuningGrid((0.1, 0.3, 1.0), (0.1, 0.3, 1.0, 3.0), (0.3, 1.0), (0.1,
 QUICK = RateSettings(
     families=(Family("Garnet", 2, 7900, 0.0, QUICK_GRID), Family("sticky Garnet", 2, 7950, 0.9, QUICK_GRID)),
     fractions=(0.3, 0.2, 0.1), exact_fractions=(0.3, 0.1, 0.03), exact_etas=(1.0, 10.0), exact_steps=200, budget=5000,
-    tuning_runs=1, test_runs=1, schedule_margin=1, floor_samples=8000, floor_runs=2, floor_etas=(0.01, 0.1),
+    members=("SAGA",), tuning_runs=1, test_runs=1, schedule_margin=1, floor_samples=8000, floor_runs=2, floor_etas=(0.01, 0.1),
     floor_batch_sizes=(30, 300, 1000, 3000),
 )  # fmt: skip

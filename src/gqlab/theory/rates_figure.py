@@ -10,11 +10,13 @@ import numpy as np
 from gqlab.checks import FloatArray
 from gqlab.files import write_whole
 from gqlab.theory.rates import FamilyRates, MeasuredRates
-from gqlab.theory.rates_design import RateSettings
+from gqlab.theory.rates_design import MEMBERS, RateSettings
 
 COLORS = {
     "GreedyGQ": "#c44e52", "VRGreedyGQ": "#4c72b0", "Greedy-GQ, Theorem 4": "#c44e52",
     "VR-Greedy-GQ, the paper": "#8172b3", "VR-Greedy-GQ, Corollary 2": "#4c72b0", "exact": "0.35",
+    "averaged Greedy-GQ": "#dd8452", "SAGA": "#55a868", "streaming SVRG": "#64b5cd", "ROOT": "#8c8c8c",
+    "least squares": "#937860",
 }  # fmt: skip
 #: With fewer problems the intervals of local slopes are wider than the panel.
 LEAST_FOR_BANDS = 5
@@ -37,8 +39,8 @@ def figure(rates: MeasuredRates, path: Path) -> None:
 def _samples(axes: Any, family: FamilyRates, settings: RateSettings) -> None:
     inverse = 1 / np.array(settings.fractions)
     for name, samples in family.samples.items():
-        tuned = name in LABELS
-        _lines(axes, inverse, samples, COLORS[name], LABELS.get(name, name), "-" if tuned else "--", each=tuned)
+        style = "-" if name in LABELS else ":" if name in MEMBERS else "--"
+        _lines(axes, inverse, samples, COLORS[name], LABELS.get(name, name), style, each=name in LABELS)
     _lines(axes, 1 / np.array(settings.exact_fractions), family.exact, COLORS["exact"], LABELS["exact"], "-.", False)
     axes.set(
         xlabel=r"$\|\nabla J(\theta_0)\|^2/\epsilon$",
@@ -47,7 +49,7 @@ def _samples(axes: Any, family: FamilyRates, settings: RateSettings) -> None:
         yscale="log",
     )
     axes.set_title(f"{family.name}, {family.n_problems} problems", fontsize=11)
-    axes.set_ylim(bottom=0.05)  # room for the legend
+    axes.set_ylim(bottom=0.002)  # room for the legend
     axes.legend(fontsize=7.5, loc="lower right")
 
 
@@ -57,7 +59,7 @@ def _local(axes: Any, family: FamilyRates, settings: RateSettings) -> None:
         middle = 1 / np.sqrt(fractions[1:] * fractions[:-1])
         mean, low, high = (np.array([getattr(s, part) for s in slopes]) for part in ("mean", "low", "high"))
         tuned = name in LABELS
-        style = "-." if name == "exact" else "-" if tuned else "--"
+        style = "-." if name == "exact" else "-" if tuned else ":" if name in MEMBERS else "--"
         axes.plot(middle, mean, style, color=COLORS[name], lw=2 if tuned else 1.2, marker="o" if tuned else "", ms=3)
         if name in ("GreedyGQ", "VRGreedyGQ") and family.n_problems >= LEAST_FOR_BANDS:
             axes.fill_between(middle, low, high, color=COLORS[name], alpha=0.15, lw=0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -37,7 +37,7 @@ def tables(rates: MeasuredRates) -> Iterator[str]:
         yield ""
     for family in rates.families:
         yield f"### {family.name}, {family.n_problems} problems"
-        for part in (slope_table, sample_table, schedule_table, exact_table, floor_table, edge_table):
+        for part in (slope_table, sample_table, schedule_table, member_table, exact_table, floor_table, edge_table):
             yield ""
             yield from part(family, rates.settings)
         yield ""
@@ -72,11 +72,23 @@ def sample_table(family: FamilyRates, settings: RateSettings) -> Iterator[str]:
 def schedule_table(family: FamilyRates, settings: RateSettings) -> Iterator[str]:
     """Samples with the theorems' own schedules."""
     yield "The theorems' schedules, their constants fitted at the largest ε: samples, and the local slope:"
+    yield from _beside(family, settings, SCHEDULES)
+
+
+def member_table(family: FamilyRates, settings: RateSettings) -> Iterator[str]:
+    """Samples that the family of estimators needs."""
+    yield "The family of estimators with its defaults, nothing tuned: samples, and the local slope:"
+    yield from _beside(family, settings, settings.members)
+
+
+def _beside(family: FamilyRates, settings: RateSettings, names: Iterable[str]) -> Iterator[str]:
+    """Samples and local slopes of several, side by side."""
+    names = list(names)
     yield ""
-    yield "| ε / ‖∇J(θ_0)‖² | " + " | ".join(f"{name} | local slope" for name in SCHEDULES) + " |"
-    yield "|---" * (2 * len(SCHEDULES) + 1) + "|"
+    yield "| ε / ‖∇J(θ_0)‖² | " + " | ".join(f"{name} | local slope" for name in names) + " |"
+    yield "|---" * (2 * len(names) + 1) + "|"
     for k, fraction in enumerate(settings.fractions):
-        cells = [f"{_geometric(family.samples[name][:, k])} | {_local(family.local[name], k)}" for name in SCHEDULES]
+        cells = [f"{_geometric(family.samples[name][:, k])} | {_local(family.local[name], k)}" for name in names]
         yield f"| {fraction:.3g} | " + " | ".join(cells) + " |"
 
 
