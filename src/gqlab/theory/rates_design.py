@@ -172,6 +172,6 @@ QUICK_GRID = TuningGrid((0.1, 0.3, 1.0), (0.1, 0.3, 1.0, 3.0), (0.3, 1.0), (0.1,
 QUICK = RateSettings(
     families=(Family("Garnet", 2, 7900, 0.0, QUICK_GRID), Family("sticky Garnet", 2, 7950, 0.9, QUICK_GRID)),
     fractions=(0.3, 0.2, 0.1), exact_fractions=(0.3, 0.1, 0.03), exact_etas=(1.0, 10.0), exact_steps=200, budget=5000,
-    members=("SAGA",), tuning_runs=1, test_runs=1, schedule_margin=1, floor_samples=8000, floor_runs=2, floor_etas=(0.01, 0.1),
-    floor_batch_sizes=(30, 300, 1000, 3000),
+    members=("SAGA",), tuning_runs=1, test_runs=1, schedule_margin=1, floor_samples=8000, floor_runs=2,
+    floor_etas=(0.01, 0.1), floor_batch_sizes=(30, 300, 1000, 3000),
 )  # fmt: skip
