@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from gqlab.paper.design import Experiment, Scale, label
+from gqlab.paper.design import Experiment, Scale
 from gqlab.paper.jobs import Measured, measure
 from gqlab.paper.store import Store
 
@@ -24,10 +23,13 @@ class Results:
     def __getitem__(self, key: tuple[str, int]) -> dict[str, Measured]:
         return self.measured[key]
 
-    @property
-    def problems(self) -> Iterator[int]:
-        """The numbers of the problems; 0 is the paper's setting."""
-        return iter(range(self.scale.n_problems))
+    def numbers(self, part: str) -> range:
+        """The numbers of a part's problems."""
+        return self.scale.numbers(self.experiment.part(part))
+
+    def each(self, part: str, name: str) -> list[Measured]:
+        """What an algorithm gave on every problem of a part."""
+        return [self.measured[part, number][name] for number in self.numbers(part)]
 
 
 def run_missing(
@@ -49,13 +51,13 @@ def run_missing(
 def collect(experiment: Experiment, scale: Scale, store: Store) -> Results | None:
     """The results of an experiment, or None while some are missing."""
     measured: dict[tuple[str, int], dict[str, Measured]] = {}
-    for number in range(scale.n_problems):
-        for part in experiment.parts:
-            for algorithm in part.algorithms:
-                found = store.load(scale.job(experiment, part, algorithm, number))
+    for part in experiment.parts:
+        for number in scale.numbers(part):
+            for entry in part.entries:
+                found = store.load(scale.job(experiment, part, entry, number))
                 if found is None:
                     return None
-                measured.setdefault((part.name, number), {})[label(algorithm)] = found
+                measured.setdefault((part.name, number), {})[entry.label] = found
     return Results(experiment, scale, measured)
 
 
