@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gqlab.paper.experiments import BY_NAME, ITERATIONS, SETTINGS, SIZE_UPDATES, Setting
-from gqlab.paper.problems import FROZEN_LAKE, FROZEN_LAKE_EVALUATION, GARNET, POPULATION
+from gqlab.paper.problems import FROZEN_LAKE, FROZEN_LAKE_EVALUATION, GARNET
 from gqlab.paper.runner import Results
 from gqlab.paper.statistics import OUTCOMES, Axis, Band, Ratio, Side, Slope, Statistic, Verdict, decide
 
@@ -39,11 +39,6 @@ class Claim:
     def place(self) -> str:
         return PLACES[self.key[0]]
 
-    @property
-    def problems(self) -> str:
-        """What the problems are."""
-        return POPULATION[LETTERS[self.key[0]]] if self.key[0] in LETTERS else "Garnets of gqlab rates"
-
 
 @dataclass(frozen=True)
 class Judged:
@@ -70,9 +65,9 @@ class Judged:
         """Where the claim is borne out, in words."""
         v = self.verdict
         if v.n_borne_out is None:
-            return f"{v.n_problems} {self.claim.problems}"
+            return f"pooled over {v.n_problems} Garnets of gqlab rates"
         back = f", reversed on {v.n_reversed}" if v.n_reversed else ""
-        return f"borne out by itself on {v.n_borne_out} of {v.n_problems} {self.claim.problems}{back}"
+        return f"borne out by itself on {v.n_borne_out} of {v.n_problems} problems{back}"
 
 
 def _claim(

@@ -79,7 +79,7 @@ class View:
 
     ``style`` is "curves", "running" (percentiles of all values within an epoch, for what rises and falls in each), or
     "batch" (the mean over the last tenth of the run against M). ``dashed`` is a second metric, as dashed lines;
-    ``only`` names the algorithms that are drawn, where not all are.
+    ``only`` names the algorithms that are drawn, where not all are; ``mean`` asks for means in place of medians.
     """
 
     title: str
@@ -92,6 +92,7 @@ class View:
     style: str = "curves"
     dashed: str = ""
     only: tuple[str, ...] = ()
+    mean: bool = False
 
 
 @dataclass(frozen=True)

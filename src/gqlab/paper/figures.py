@@ -31,7 +31,7 @@ COLOURS = {
 
 #: Width and height of a panel in inches, three to the width of a two-column page, and its margins.
 PANEL = 2.4, 2.05
-LEFT, RIGHT, BOTTOM, TOP = 0.56, 0.06, 0.38, 0.24
+LEFT, RIGHT, BOTTOM, TOP = 0.53, 0.13, 0.38, 0.24
 
 #: With more names than this a legend has two columns, and so much of the height above the curves.
 FEW, HEADROOM = 3, 0.28
@@ -149,11 +149,13 @@ def _draw_series(axes: Any, series: Series) -> None:
     elif series.style == "dashed":
         axes.plot(series.x, series.middle, color=tint, linestyle=(0, (4, 2)), linewidth=0.9)
     else:
-        shade = {"color": tint, "alpha": 0.08 if tuned else 0.16, "linewidth": 0}
-        axes.fill_between(series.x, series.low, series.high, step="post" if series.steps else None, **shade)
+        if not tuned:  # a fifth band would hide the others
+            shade = {"color": tint, "alpha": 0.16, "linewidth": 0}
+            axes.fill_between(series.x, series.low, series.high, step="post" if series.steps else None, **shade)
         dash, kind = (0, (1.2, 1)) if tuned else "-", "steps-post" if series.steps else "default"
         label = "… tuned" if tuned else series.label
-        axes.plot(series.x, series.middle, color=tint, linestyle=dash, label=label, drawstyle=kind)
+        width = 2.0 if series.label == "Greedy-GQ" else 1.1  # it shows beside one that lies on it
+        axes.plot(series.x, series.middle, color=tint, ls=dash, lw=width, label=label, drawstyle=kind)
 
 
 def _label_powers(axes: Any) -> None:

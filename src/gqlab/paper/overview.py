@@ -26,7 +26,7 @@ TINTS = {HOLDS: "#1a7f37", WEAKER: "#9a6700", UNDECIDED: "#57606a", REVERSED: "#
 LEFT_END, RIGHT_END = -1.0, 2.0
 
 #: Inches: the picture, the statements on its left, the plot; what remains is for the verdicts.
-WIDTH, TEXT, PLOT = 9.2, 4.95, 2.9
+WIDTH, TEXT, PLOT = 9.4, 5.15, 2.9
 
 
 def write_overview(folder: Path, judged: tuple[Judged, ...], quick: bool = False) -> None:

@@ -96,9 +96,10 @@ def _pooled(found: list[Measured], metric: str) -> FloatArray:
     return np.concatenate([measured.values[metric] for measured in found])
 
 
-def _percentiles(label: str, x: FloatArray, values: FloatArray, style: str, steps: bool) -> Series:
+def _series(label: str, x: FloatArray, values: FloatArray, style: str, view: View) -> Series:
     low, middle, high = np.percentile(values, [5, 50, 95], axis=0)
-    return Series(label, x, middle, low, high, style, steps)
+    middle = values.mean(axis=0) if view.mean else middle
+    return Series(label, x, middle, low, high, style, steps=view.part in ("start", "reward"))
 
 
 def _spread(x: FloatArray) -> NDArray[np.intp]:
@@ -118,7 +119,7 @@ def _curves(results: Results, view: View) -> tuple[Series, ...]:
             x_at, values = inside[at], _pooled(found, metric)[:, at]
             if x_at[-1] < min(view.end, x[-1]):  # an iterate stays where it is while a batch mean is computed
                 x_at, values = np.append(x_at, min(view.end, x[-1])), values[:, [*range(len(at)), -1]]
-            out.append(_percentiles(label, x_at, values, style, steps=view.part in ("start", "reward")))
+            out.append(_series(label, x_at, values, style, view))
     return tuple(out)
 
 

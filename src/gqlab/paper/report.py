@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from html import escape
@@ -92,7 +93,8 @@ def _summary(judged: tuple[Judged, ...], results: dict[str, Results], about: Abo
     fresh = "" if scale.seed == REGISTERED_SEED else f"; the registered run has seed {REGISTERED_SEED}"
     done = f"All {n} experiments are done" if n == len(EXPERIMENTS) else f"{n} of {len(EXPERIMENTS)} experiments done"
     missing = [c.key for c in CLAIMS if c.key not in {j.claim.key for j in judged}]
-    left = f" Not judged yet: {', '.join(missing)}. {escape(about.note)}" if missing else ""
+    note = re.sub(r"`(.*?)`", r"<code>\1</code>", escape(about.note))
+    left = f" Not judged yet: {', '.join(missing)}. {note}" if missing else ""
     population = f"{scale.n_problems} Garnets, {scale.n_problems} feature draws on Frozen Lake for control and as many "
     population += f"for evaluation, {scale.n_runs} paired runs on each, seed {scale.seed}{fresh}."
     if scale.quick:
