@@ -24,7 +24,7 @@ from gqlab.paper.overview import write_overview
 from gqlab.paper.panels import Panel, panels
 from gqlab.paper.report import REGISTERED_SEED, About, page
 from gqlab.paper.runner import Results, collect, run_missing
-from gqlab.paper.sections import COMPOSITES
+from gqlab.paper.sections import BASELINES, COMPOSITES
 from gqlab.paper.store import Store
 from gqlab.paper.theory_claims import judge_theory
 from gqlab.results import write_whole
@@ -147,10 +147,11 @@ class Report:
             if name not in self.panels:
                 self.panels[name] = panels(found)
                 write_figure(self.folder, name, self.panels[name])
-        for name, _, experiments in COMPOSITES:
+        for name, _, experiments in (*COMPOSITES, BASELINES):
             if name not in self.composites and all(e in self.panels for e in experiments):
-                first = [self.panels[e][0] for e in experiments]
-                write_figure(self.folder, name, first, ("png", "svg", "pdf"))
+                every = name == BASELINES[0]
+                drawn = [panel for e in experiments for panel in self.panels[e][: None if every else 1]]
+                write_figure(self.folder, name, drawn, ("png", "svg", "pdf"))
                 self.composites.add(name)
 
 

@@ -234,10 +234,10 @@ ITERATION_VIEWS = (
 
 
 def baseline_views(s: Setting) -> tuple[View, ...]:
-    value = "exact discounted value"
+    value, place = "exact discounted value", "Garnet" if s.family == GARNET else "Lake"
     return (
-        _means("Actor-critic: exact value", "curves", "value", value, "samples", s.curves, _CRITICS[2:]),
-        _means("Policy gradient: exact value", "reward", "value", value, "updates", ITERATIONS, _GRADIENTS[2:]),
+        _means(f"{place}: actor-critic", "curves", "value", value, "samples", s.curves, _CRITICS[2:]),
+        _means(f"{place}: policy gradient", "reward", "value", value, "updates", ITERATIONS, _GRADIENTS[2:]),
     )
 
 

@@ -83,7 +83,9 @@ def _row(axes: Any, y: int, j: Judged, quick: bool) -> None:
     else:
         e = j.verdict.pooled
         words = f"slope {number(e.ratio)} [{number(e.low)}, {number(e.high)}], claimed {side.words}"
-        axes.text(0.5, y, words, transform=axes.get_yaxis_transform(), ha="center", va="center", color=tint, fontsize=6)
+        box = {"facecolor": "white", "edgecolor": "none", "pad": 1}
+        where = axes.get_yaxis_transform()
+        axes.text(0.5, y, words, transform=where, ha="center", va="center", color=tint, fontsize=6, bbox=box)
     common = {"xycoords": ("axes fraction", "data"), "va": "center", "annotation_clip": False}
     left = -TEXT / PLOT + 0.02
     axes.annotate(j.claim.key, (left, y), fontsize=7, fontweight="bold", **common)
