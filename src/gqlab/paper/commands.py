@@ -24,7 +24,7 @@ from gqlab.paper.overview import write_overview
 from gqlab.paper.panels import Panel, panels
 from gqlab.paper.report import REGISTERED_SEED, About, page
 from gqlab.paper.runner import Results, collect, run_missing
-from gqlab.paper.sections import BASELINES, COMPOSITES
+from gqlab.paper.sections import BASELINES, COMPOSITES, composite_kinds
 from gqlab.paper.store import Store
 from gqlab.paper.theory_claims import judge_theory
 from gqlab.results import write_whole
@@ -151,7 +151,7 @@ class Report:
             if name not in self.composites and all(e in self.panels for e in experiments):
                 every = name == BASELINES[0]
                 drawn = [panel for e in experiments for panel in self.panels[e][: None if every else 1]]
-                write_figure(self.folder, name, drawn, ("png", "svg", "pdf"))
+                write_figure(self.folder, name, drawn, composite_kinds(self.scale.quick))
                 self.composites.add(name)
 
 

@@ -13,7 +13,7 @@ import matplotlib
 import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
 
 from gqlab.paper.panels import Panel, Series
 from gqlab.results import write_whole
@@ -32,6 +32,9 @@ COLOURS = {
 #: Width and height of a panel in inches, three to the width of a two-column page, and its margins.
 PANEL = 2.4, 2.05
 LEFT, RIGHT, BOTTOM, TOP = 0.53, 0.13, 0.38, 0.24
+
+#: Over more decades than this an axis has no small ticks.
+MANY = 3
 
 #: With more names than this a legend has two columns, and so much of the height above the curves.
 FEW, HEADROOM = 3, 0.28
@@ -112,6 +115,7 @@ def draw_panel(axes: Any, panel: Panel) -> None:
         MaxNLocator(4, steps=[1, 2, 2.5, 3, 5, 10]) if not panel.log_x else LogLocator(subs=(1,))
     )  # fmt: skip
     axes.xaxis.set_minor_formatter(NullFormatter())
+    axes.xaxis.set_minor_locator(NullLocator())
     if panel.log_y:
         _label_powers(axes)
     else:
@@ -166,6 +170,8 @@ def _label_powers(axes: Any) -> None:
     axes.yaxis.set_minor_formatter(FuncFormatter(_power) if decades < 1.5 else NullFormatter())
     if decades < 1.5:
         axes.yaxis.set_minor_locator(LogLocator(subs=(2, 5) if decades > 0.6 else (2, 3, 4, 5, 6, 8)))
+    elif decades > MANY:  # no ticks that nobody reads, and each takes its time to draw
+        axes.yaxis.set_minor_locator(NullLocator())
 
 
 def _power(value: float, _position: int) -> str:

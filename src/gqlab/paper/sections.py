@@ -49,6 +49,11 @@ COMPOSITES = (
 BASELINES = ("baselines", "Baselines", ("garnet-baselines", "frozen-lake-baselines"))
 
 
+def composite_kinds(quick: bool) -> tuple[str, ...]:
+    """The files of a composite; the fonts of a PDF take a second each, too long for a preview."""
+    return ("png", "svg") if quick else ("png", "svg", "pdf")
+
+
 def sections() -> tuple[tuple[str, str, tuple[str, ...]], ...]:
     """The sections of the page: id, title, experiments."""
     return (*COMPOSITES, BASELINES, ("introduction", "Baird's star", ("baird",)))
@@ -81,8 +86,7 @@ def _section(
         svgs = {key: [] for key in svgs}
     else:
         first = [drawn[0] for drawn in svgs.values()]
-    kinds = ("png", "svg", "pdf", "csv")
-    files = f" {_files(name, kinds)}" if composite else ""
+    files = f" {_files(name, (*composite_kinds(about.scale.quick), 'csv'))}" if composite else ""
     told = "\n".join(_experiment(results, svgs[results.experiment.name][1:], judged, about) for results in found)
     return f"""<h2 id="{name}">{escape(title)}{files}</h2>
 <div class="panels n{len(first)}">
