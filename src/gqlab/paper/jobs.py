@@ -169,13 +169,13 @@ class Measured:
 
 
 def measure(job: Job) -> Measured:
-    """Run the job."""
+    """Run the job, on one core: others run beside it."""
     begun = time.perf_counter()
     problem = job.problem.build()
     result = run(
         problem, job.algorithm, job.n_samples, job.n_runs, job.problem.draw,
         theta0=job.problem.theta0(job.n_runs, problem.dim), record_every=job.record_every, device=job.device,
-        progress=False, watch=Watch(job.watch, n_steps=REWARD_STEPS) if job.watch else None,
+        threads=1, progress=False, watch=Watch(job.watch, n_steps=REWARD_STEPS) if job.watch else None,
     )  # fmt: skip
     kept = job.kept(result.updates)
     theta = result.theta[:, kept]

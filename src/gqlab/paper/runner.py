@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from typing import Any
 
+from gqlab.engine.cpu import default_threads
 from gqlab.paper.design import Experiment, Scale
-from gqlab.paper.jobs import Measured, measure
+from gqlab.paper.jobs import Job, Measured, measure
 from gqlab.paper.store import Store
 
 
@@ -42,10 +45,27 @@ def run_missing(
     missing = [job for job in jobs if job not in store or (force and job.digest not in store.saved)]
     with _bar(experiment.name, sum(job.work for job in jobs), quiet) as bar:
         bar.update(sum(job.work for job in jobs) - sum(job.work for job in missing))
-        for job in missing:
-            store.save(job, measure(job))
+        for job in _do(missing, store):
             bar.update(job.work)
     return time.perf_counter() - begun
+
+
+def _do(jobs: list[Job], store: Store) -> Iterator[Job]:
+    """Do and save the jobs, one on each core at a time: what is not compiled in one leaves its core to another.
+
+    Ctrl-C waits for those that have begun, some seconds, and keeps them.
+    """
+
+    def work(job: Job) -> Job:
+        store.save(job, measure(job))
+        return job
+
+    pool = ThreadPoolExecutor(1 if any(job.device != "cpu" for job in jobs) else default_threads())
+    try:
+        for future in as_completed([pool.submit(work, job) for job in jobs]):
+            yield future.result()
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 def collect(experiment: Experiment, scale: Scale, store: Store) -> Results | None:
