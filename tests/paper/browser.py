@@ -32,7 +32,7 @@ addEventListener("load", () => {
     strips: [...document.querySelectorAll("svg.strip")].map(size),
     claims: [...document.querySelectorAll("tr.claim")].map(e => [e.dataset.claim, e.innerText, e.offsetHeight]),
     sections: [...document.querySelectorAll("section.experiment")].map(e => e.id),
-    first: document.querySelector("main").innerText.slice(0, 500),
+    first: document.querySelector("main").innerText.slice(0, 2000),
     background: getComputedStyle(document.body).backgroundColor,
     ink: getComputedStyle(document.body).color,
     links: [...document.querySelectorAll("a[href^='#']")].map(e => !!document.querySelector(e.getAttribute("href"))),

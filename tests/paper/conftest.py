@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from gqlab.paper.design import Budget, Experiment, Part, Scale, label
+from gqlab.paper.design import Entry, Experiment, Part, Scale
 from gqlab.paper.experiments import EXPERIMENTS
 from gqlab.paper.jobs import Measured
 from gqlab.paper.runner import Results, collect, run_missing
@@ -18,16 +18,24 @@ from gqlab.paper.store import Store
 
 @dataclass(frozen=True)
 class Tiny(Scale):
-    """The paper's setting and two further problems, two runs each, two epochs or twenty iterations."""
+    """Two problems, two runs each, two epochs or twenty iterations."""
 
-    n_further: int = 2
+    population: int = 2
 
     @property
     def n_problems(self) -> int:
-        return 1 + self.n_further
+        return self.population
 
-    def budget(self, part: Part, number: int) -> Budget:
-        return Budget(6000, 300, 2) if part.unit == "samples" else Budget(20, 1, 2)
+    @property
+    def n_runs(self) -> int:
+        return 2
+
+    def numbers(self, part: Part) -> range:
+        return range(50, 51) if part.problems == "tuning" else super().numbers(part)
+
+    def sized(self, entry: Entry) -> Entry:
+        n = 20 * 1800 if entry.algorithm.samples_per_update > 1 else max(6000, 2 * entry.algorithm.batch_size)
+        return replace(entry, n_samples=n, record_every=min(entry.record_every, 1000), thin=1, windows=())
 
 
 @pytest.fixture(scope="session")
@@ -47,20 +55,20 @@ def tiny_results(tiny_store: Store) -> dict[str, Results]:
 Values = Callable[[str, int, np.random.Generator, int], dict[str, np.ndarray]]
 
 
-def synthetic(experiment: Experiment, values: Values, n_further: int = 20, n_runs: int = 10) -> Results:
+def synthetic(experiment: Experiment, values: Values, n_problems: int = 24, n_runs: int = 10) -> Results:
     """Results of made-up runs: ``values(label, number, rng, n_records)`` gives the metrics, (n_runs, n_records) each."""
-    scale = Tiny(n_further=n_further)
+    scale = Tiny(population=n_problems)
     measured: dict[tuple[str, int], dict[str, Measured]] = {}
-    for number in range(scale.n_problems):
-        for part in experiment.parts:
-            for algorithm in part.algorithms:
-                updates = np.arange(0, 9001, 90) if part.unit == "samples" else np.arange(21)
-                name = label(algorithm)
+    for part in experiment.parts:
+        for number in scale.numbers(part):
+            for entry in part.entries:
+                a, name = entry.algorithm, entry.label
+                updates = np.arange(0, 9001, 90) if a.samples_per_update == 1 else np.arange(21)
                 rng = np.random.default_rng([number, *name.encode()])
                 measured.setdefault((part.name, number), {})[name] = Measured(
                     updates=updates,
-                    samples=algorithm.samples(updates),
-                    gradient_evaluations=algorithm.gradient_evaluations(updates),
+                    samples=a.samples(updates),
+                    gradient_evaluations=a.gradient_evaluations(updates),
                     diverged=np.zeros(n_runs, dtype=bool),
                     seconds=0.0,
                     values=values(name, number, rng, len(updates)),

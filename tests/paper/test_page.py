@@ -2,26 +2,56 @@
 
 from __future__ import annotations
 
+import html
 import re
 
 import pytest
 
-from gqlab.paper.claims import CLAIMS, judge_all, summary
+from gqlab.paper import words
+from gqlab.paper.claims import CLAIMS, THEORY_CLAIMS, judge_all, summary
+from gqlab.paper.departures import CHOICES, DEPARTURES
 from gqlab.paper.experiments import EXPERIMENTS
 from gqlab.paper.report import About, page
+from gqlab.paper.statistics import OUTCOMES
 from paper.browser import CHROMIUM, visit
 from paper.conftest import Tiny
 
 needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")
 
 
+KEYS = [claim.key for claim in CLAIMS if claim not in THEORY_CLAIMS]
+
+
 @pytest.fixture(scope="session")
 def report(tiny_results, tmp_path_factory):
     judged = judge_all(tiny_results)
-    text = page(judged, tiny_results, About(Tiny(quick=True), "gqlab reproduce", {"gqlab": "0"}))
+    text = page(judged, tiny_results, About(Tiny(), "gqlab reproduce", {"gqlab": "0"}, "T1 and T2 later."))
     path = tmp_path_factory.mktemp("page") / "report.html"
     path.write_text(text)
     return path
+
+
+def test_what_a_reader_finds(report, tiny_results):
+    text = html.unescape(report.read_text())
+    contents = re.search(r"<nav.*?</nav>", text, re.DOTALL)[0]
+    assert len(re.findall('href="#', contents)) == 12
+    five = re.search(r'<ul class="summary">.*?</ul>', text, re.DOTALL)[0]
+    assert five.count("<li>") == 5
+    assert summary(judge_all(tiny_results)) in five
+    assert "Not judged yet: T1, T2. T1 and T2 later." in five
+    for d in (*DEPARTURES, *CHOICES):
+        assert d.reason in text
+    for claim in CLAIMS:
+        assert claim.quantity in text
+    assert "false alarms are expected by chance alone" in text
+
+
+def test_a_quick_page_judges_nothing(tiny_results):
+    judged = judge_all(tiny_results)
+    text = page(judged, tiny_results, About(Tiny(quick=True), "gqlab reproduce --quick", {"gqlab": "0"}, 1.0))
+    assert text.count(words.PREVIEW) >= 2
+    for outcome in ("holds", "weaker than claimed", "undecided", "reversed"):
+        assert f'">{outcome}</span>' not in text
 
 
 def test_the_page_stands_alone(report):
@@ -55,11 +85,13 @@ def test_the_page_in_a_browser(report, tiny_results, tmp_path, width, dark):
     assert all(found["images"])
     n_views = sum(len(experiment.views) for experiment in EXPERIMENTS)
     assert len(found["figures"]) == n_views
-    assert all(w > 0.6 * min(width, 500) and h > 150 for w, h, _ in found["figures"])
-    assert len(found["strips"]) == len(CLAIMS)
-    assert [name for name, _, _ in found["claims"]] == [claim.name for claim in CLAIMS]
-    assert all(height > 20 and "hold" in text for _, text, height in found["claims"])
-    assert found["sections"] == [experiment.name for experiment in EXPERIMENTS]
+    shown = [(w, h) for w, h, _ in found["figures"] if w]  # the others are folded away
+    assert len(shown) >= 16 + 4 + 1
+    assert all(w > 0.6 * min(width, 400) and h > 150 for w, h in shown)
+    assert len(found["strips"]) == len(KEYS)
+    assert [name for name, _, _ in found["claims"]] == KEYS
+    assert all(height > 20 and any(o in text for o in OUTCOMES) for _, text, height in found["claims"])
+    assert sorted(found["sections"]) == sorted(experiment.name for experiment in EXPERIMENTS)
     assert summary(judge_all(tiny_results)) in found["first"]
     assert found["links"]
     assert all(found["links"])

@@ -1,4 +1,4 @@
-"""What an experiment is made of: budgets, parts, views. Plain data, filled in by :mod:`gqlab.paper.experiments`."""
+"""What an experiment is made of: entries, parts, views. Plain data, filled in by :mod:`gqlab.paper.experiments`."""
 
 from __future__ import annotations
 
@@ -8,8 +8,12 @@ from gqlab.algorithms import ActorCritic, Algorithm, GreedyGQ, PolicyGradient, Q
 from gqlab.paper.jobs import Job
 from gqlab.paper.problems import ProblemSpec
 
-#: Problems of a family beyond the paper's own setting; in a quick run.
-N_FURTHER, N_FURTHER_QUICK = 20, 3
+#: Problems of a family, and runs on each; in a quick run.
+N_PROBLEMS, N_RUNS = 24, 10
+N_PROBLEMS_QUICK, N_RUNS_QUICK = 3, 2
+
+#: Where step sizes are tuned: problems of the seed of development, with numbers that no population reaches.
+TUNING_SEED, TUNING_FIRST, TUNING_PROBLEMS = 1, 50, 12
 
 NAMES: dict[type[Algorithm], str] = {
     GreedyGQ: "Greedy-GQ",
@@ -32,45 +36,50 @@ def label(algorithm: Algorithm) -> str:
 
 
 @dataclass(frozen=True)
-class Budget:
-    """``n`` samples (or iterations), a record every so many updates, ``n_runs`` runs."""
+class Entry:
+    """An algorithm with a budget of samples; ``name`` where it is not the algorithm's own.
 
-    n: int
+    ``thin`` and ``windows`` are as in a job. ``most_runs`` bounds the runs of an entry that only stands beside.
+    """
+
+    algorithm: Algorithm
+    n_samples: int
     record_every: int
-    n_runs: int
+    thin: int = 1
+    windows: tuple[tuple[int, int], ...] = ()
+    name: str = ""
+    most_runs: int = N_RUNS
+
+    @property
+    def label(self) -> str:
+        return self.name or label(self.algorithm)
 
 
 @dataclass(frozen=True)
 class Part:
-    """Algorithms under one budget: in the paper's setting, on the further problems, and in a quick run.
+    """Algorithms that are measured alike, and compared.
 
-    ``unit`` says what the budget counts: "samples" or "iterations".
+    ``problems`` says on what: the "population", the problems for "tuning", or "one".
     """
 
     name: str
-    algorithms: tuple[Algorithm, ...]
+    entries: tuple[Entry, ...]
     metrics: tuple[str, ...]
-    paper: Budget
-    further: Budget
-    quick: Budget
-    unit: str = "samples"
+    watch: str = ""
+    problems: str = "population"
 
-    def n_samples(self, algorithm: Algorithm, n: int) -> int:
-        """The samples of a run; a budget of iterations buys whole batches."""
-        if self.unit == "samples":
-            return n
-        if isinstance(algorithm, PolicyGradient):
-            return n * algorithm.samples_per_update
-        whole = max(algorithm.batch_size, 1)
-        return -(-n // whole) * whole
+    def entry(self, name: str) -> Entry:
+        """The entry of that label."""
+        return next(entry for entry in self.entries if entry.label == name)
 
 
 @dataclass(frozen=True)
 class View:
-    """A panel of a figure: one metric of one part, against an axis.
+    """A panel of a figure: metrics of one part, against an axis, up to ``end`` of it.
 
-    ``running`` is "min" or "max" for the best value so far. ``style`` is "curves", "split" (bias² beside the variance)
-    or "batch" (the mean over the last tenth of the run against M).
+    ``style`` is "curves", "running" (percentiles of all values within an epoch, for what rises and falls in each), or
+    "batch" (the mean over the last tenth of the run against M). ``dashed`` is a second metric, as dashed lines;
+    ``only`` names the algorithms that are drawn, where not all are; ``mean`` asks for means in place of medians.
     """
 
     title: str
@@ -78,14 +87,17 @@ class View:
     metric: str
     y: str
     x: str = "gradient_evaluations"
-    running: str = ""
+    end: float = float("inf")
     log_y: bool = True
     style: str = "curves"
+    dashed: str = ""
+    only: tuple[str, ...] = ()
+    mean: bool = False
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """What is run, what is drawn, and what the paper says of it."""
+    """What is run, what is drawn, and what the paper says of it. The first view goes into the paper's figure."""
 
     name: str
     figure: str
@@ -106,38 +118,52 @@ class Scale:
     """What a call asks for: the size, the seed, the kind of lake and the device."""
 
     quick: bool = False
-    seed: int = 0
+    seed: int = 1
     slippery: bool = True
     device: str = "cpu"
 
     @property
     def n_problems(self) -> int:
-        """The paper's setting and the further ones."""
-        return 1 + (N_FURTHER_QUICK if self.quick else N_FURTHER)
+        """Of a population."""
+        return N_PROBLEMS_QUICK if self.quick else N_PROBLEMS
 
-    def budget(self, part: Part, number: int) -> Budget:
-        """The budget of ``part`` on problem ``number``."""
-        return part.quick if self.quick else part.paper if number == 0 else part.further
+    @property
+    def n_runs(self) -> int:
+        """On each problem."""
+        return N_RUNS_QUICK if self.quick else N_RUNS
 
-    def job(self, experiment: Experiment, part: Part, algorithm: Algorithm, number: int) -> Job:
-        """``algorithm`` on problem ``number``."""
-        budget = self.budget(part, number)
+    def numbers(self, part: Part) -> range:
+        """The numbers of a part's problems."""
+        if part.problems == "tuning":
+            return range(TUNING_FIRST, TUNING_FIRST + (1 if self.quick else TUNING_PROBLEMS))
+        return range(1 if part.problems == "one" else self.n_problems)
+
+    def sized(self, entry: Entry) -> Entry:
+        """The entry as this scale runs it."""
+        return entry
+
+    def job(self, experiment: Experiment, part: Part, entry: Entry, number: int) -> Job:
+        """``entry`` on problem ``number``."""
+        tuning = part.problems == "tuning"
+        size = self.sized(entry)
         return Job(
-            problem=ProblemSpec(experiment.family, number, self.seed, self.slippery),
-            algorithm=algorithm,
-            n_samples=part.n_samples(algorithm, budget.n),
-            n_runs=budget.n_runs,
-            record_every=budget.record_every,
+            problem=ProblemSpec(experiment.family, number, TUNING_SEED if tuning else self.seed, self.slippery),
+            algorithm=size.algorithm,
+            n_samples=size.n_samples,
+            n_runs=min(size.most_runs, self.n_runs),
+            record_every=size.record_every,
             metrics=part.metrics,
-            # Actor-critic and policy gradient have loops of their own, which run on the CPU alone.
-            device="cpu" if isinstance(algorithm, ActorCritic | PolicyGradient) else self.device,
+            watch=part.watch,
+            thin=size.thin,
+            windows=size.windows,
+            device=self.device,
         )
 
     def jobs(self, experiment: Experiment) -> list[Job]:
-        """All jobs of an experiment, the paper's setting first."""
+        """All jobs of an experiment, problem by problem."""
         return [
-            self.job(experiment, part, algorithm, number)
-            for number in range(self.n_problems)
+            self.job(experiment, part, entry, number)
             for part in experiment.parts
-            for algorithm in part.algorithms
+            for number in self.numbers(part)
+            for entry in part.entries
         ]

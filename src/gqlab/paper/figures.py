@@ -1,4 +1,4 @@
-"""Figures: panels drawn in one style, as PNG and SVG, with their data as CSV."""
+"""Figures: panels drawn in one style, as PNG and SVG with their data as CSV; the paper's figures as PDF, too."""
 
 from __future__ import annotations
 
@@ -13,9 +13,8 @@ import matplotlib
 import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
 
-from gqlab.checks import FloatArray
 from gqlab.files import write_whole
 from gqlab.paper.panels import Panel, Series
 
@@ -30,10 +29,15 @@ COLOURS = {
     "Q-learning": "#7f7f7f",
 }
 
-#: Width and height of a panel in inches, and its margins; direct labels stand in the right one.
-PANEL = 4.5, 3.0
-LEFT, RIGHT, BOTTOM, TOP = 0.82, 1.2, 0.48, 0.32
+#: Width and height of a panel in inches, three to the width of a two-column page, and its margins.
+PANEL = 2.4, 2.05
+LEFT, RIGHT, BOTTOM, TOP = 0.53, 0.13, 0.38, 0.24
 
+#: Over more decades than this an axis has no small ticks.
+MANY = 3
+
+#: With more names than this a legend has two columns, and so much of the height above the curves.
+FEW, HEADROOM = 3, 0.28
 
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
@@ -46,21 +50,20 @@ def colour(label: str) -> str:
     return "#57606a"
 
 
-def write_figure(folder: Path, name: str, panels: Sequence[Panel]) -> None:
-    """``name``.png, .svg and .csv in ``folder``."""
+def write_figure(folder: Path, name: str, panels: Sequence[Panel], kinds: tuple[str, ...] = ("png", "svg")) -> None:
+    """``name``.png (300 dots to the inch), .svg, where asked .pdf, and .csv in ``folder``."""
     with matplotlib.rc_context(fname=str(STYLE), rc={"svg.hashsalt": name}):
         figure = draw(panels)
-        save(figure, folder / f"{name}.png")
-        save(figure, folder / f"{name}.svg")
+        for kind in kinds:
+            save(figure, folder / f"{name}.{kind}")
     text = io.StringIO()
     rows = csv.writer(text, lineterminator="\n")
-    rows.writerow(["panel", "series", "x_axis", "y_axis", "x", "middle", "low", "high"])
-    for number, panel in enumerate(panels, 1):
+    rows.writerow(["panel", "series", "style", "x_axis", "y_axis", "x", "middle", "low", "high"])
+    for panel in panels:
         for s in panel.series:
             for point in zip(s.x, s.middle, s.low, s.high, strict=True):
-                title = panel.title or str(number)
                 rows.writerow(
-                    [title, s.label.replace("\n", " "), panel.x_label, panel.y_label, *(f"{v:.10g}" for v in point)]
+                    [panel.title, s.label, s.style, panel.x_label, panel.y_label, *(f"{v:.10g}" for v in point)]
                 )
     write_whole(folder / f"{name}.csv", lambda file: file.write(text.getvalue().encode()))
 
@@ -81,72 +84,82 @@ def svg_text(figure: Figure) -> str:
 
 def save(figure: Figure, path: Path) -> None:
     """Write a figure whole; the same data give the same bytes."""
-    metadata = {"Date": None} if path.suffix == ".svg" else {"Software": None}
+    metadata = {".svg": {"Date": None}, ".png": {"Software": None}, ".pdf": {"CreationDate": None}}[path.suffix]
     write_whole(path, lambda file: figure.savefig(file, format=path.suffix[1:], metadata=metadata))
 
 
 def draw(panels: Sequence[Panel]) -> Figure:
-    """A figure with the panels side by side, at most three in a row; fixed margins, so that all figures line up."""
-    columns = 2 if len(panels) == 4 else min(3, len(panels))
-    rows = -(-len(panels) // columns)
+    """A figure with the panels side by side; fixed margins, so that all figures line up."""
     width, height = PANEL
-    figure = Figure(figsize=(width * columns, height * rows))
+    figure = Figure(figsize=(width * len(panels), height))
     FigureCanvasAgg(figure)
-    for number, panel in enumerate(panels):
-        row, column = divmod(number, columns)
-        left, bottom = column * width + LEFT, (rows - 1 - row) * height + BOTTOM
-        x, y = width * columns, height * rows
-        box = left / x, bottom / y, (width - LEFT - RIGHT) / x, (height - BOTTOM - TOP) / y
+    for column, panel in enumerate(panels):
+        x = width * len(panels)
+        box = (column * width + LEFT) / x, BOTTOM / height, (width - LEFT - RIGHT) / x, 1 - (BOTTOM + TOP) / height
         draw_panel(figure.add_axes(box), panel)
     return figure
 
 
 def draw_panel(axes: Any, panel: Panel) -> None:
-    """Lines with bands or points with bars, labels at their ends."""
+    """Lines with bands or points with bars, their names inside the axes where there is room."""
     for series in panel.series:
         _draw_series(axes, series)
-    axes.set(title=panel.title, xlabel=panel.x_label, ylabel=panel.y_label)
+    axes.set_title(panel.title, x=-LEFT / (PANEL[0] - LEFT - RIGHT) + 0.02)
+    axes.set(xlabel=panel.x_label, ylabel=panel.y_label)
     if panel.log_y:
         axes.set_yscale("log")
+    if panel.log_x:
+        axes.set_xscale("log")
     axes.xaxis.set_major_formatter(FuncFormatter(_short))
+    axes.xaxis.set_major_locator(
+        MaxNLocator(4, steps=[1, 2, 2.5, 3, 5, 10]) if not panel.log_x else LogLocator(subs=(1,))
+    )  # fmt: skip
+    axes.xaxis.set_minor_formatter(NullFormatter())
+    axes.xaxis.set_minor_locator(NullLocator())
     if panel.log_y:
         _label_powers(axes)
     else:
         axes.yaxis.set_major_formatter(FuncFormatter(_short))
-    axes.margins(x=0.02)
-    if any(s.style == "points" for s in panel.series):
-        axes.set_xticks(sorted({x for s in panel.series if s.style == "points" for x in s.x}))
-        axes.margins(x=0.06)
-    _label_ends(axes, panel)
+    axes.margins(x=0.02 if not panel.log_x else 0.06)
+    handles, labels = _named(axes)
+    if len(labels) > FEW:  # two columns above the curves, where room is made for them
+        low, high = axes.get_ylim()
+        axes.set_ylim(low, high + HEADROOM * (high - low))
+    axes.legend(handles, labels, loc="upper left" if len(labels) > FEW else "best", ncols=2 if len(labels) > FEW else 1)
+
+
+def _named(axes: Any) -> tuple[list[Any], list[str]]:
+    """What the legend lists: every name once."""
+    handles, labels = axes.get_legend_handles_labels()
+    first = {label: handle for handle, label in reversed(list(zip(handles, labels, strict=True)))}
+    return [first[label] for label in dict.fromkeys(labels)], list(dict.fromkeys(labels))
 
 
 def _draw_series(axes: Any, series: Series) -> None:
     tint = colour(series.label)
+    tuned = series.label.endswith("tuned")
     if series.style == "points":
         bars = np.stack([series.middle - series.low, series.high - series.middle])
-        axes.errorbar(series.x, series.middle, bars, fmt="o", color=tint, capsize=3, elinewidth=1.5)
-        return
-    if series.style == "fit":
-        axes.plot(series.x, series.middle, color=COLOURS["VR-Greedy-GQ"], linewidth=1, linestyle=":")
-        return
-    dash = (0, (4, 2)) if series.style == "dashed" else "-"
-    axes.fill_between(series.x, series.low, series.high, color=tint, alpha=0.16, linewidth=0)
-    axes.plot(series.x, series.middle, color=tint, linestyle=dash)
-
-
-def _label_ends(axes: Any, panel: Panel) -> None:
-    """The name of each series on the right, at the height where it ends, moved apart where two would touch."""
-    axes.viewLim  # noqa: B018 - settles the limits
-    to_axes = (axes.transData + axes.transAxes.inverted()).transform
-    ends = sorted(((float(to_axes((s.x[-1], s.middle[-1]))[1]), s) for s in panel.series), key=lambda end: end[0])
-    lines = 1 + max(series.label.count("\n") for series in panel.series)
-    heights = _apart(np.array([y for y, _ in ends]), gap=0.075 * lines + 0.01)
-    for (_, series), y in zip(ends, heights, strict=True):
-        axes.annotate(
-            series.label, (1, y), xycoords="axes fraction", xytext=(6, 0), textcoords="offset points", va="center",
-            color=COLOURS["VR-Greedy-GQ"] if series.style == "fit" else colour(series.label), fontsize=8.5,
-            annotation_clip=False,
+        bars = np.where(np.isfinite(bars), bars, 0.0)
+        axes.errorbar(
+            series.x, series.middle, bars, fmt="o", color=tint, capsize=2, elinewidth=1.2, label=series.label
         )  # fmt: skip
+    elif series.style == "thin":
+        axes.plot(series.x, series.middle, color=tint, linewidth=0.4, alpha=0.35)
+    elif series.style == "fit":
+        axes.plot(
+            series.x, series.middle, color=COLOURS["VR-Greedy-GQ"], linewidth=1, linestyle=":", label=series.label
+        )
+    elif series.style == "dashed":
+        axes.plot(series.x, series.middle, color=tint, linestyle=(0, (4, 2)), linewidth=0.9)
+    else:
+        if not tuned:  # a fifth band would hide the others
+            shade = {"color": tint, "alpha": 0.16, "linewidth": 0}
+            axes.fill_between(series.x, series.low, series.high, step="post" if series.steps else None, **shade)
+        dash, kind = (0, (1.2, 1)) if tuned else "-", "steps-post" if series.steps else "default"
+        label = "… tuned" if tuned else series.label
+        width = 2.0 if series.label == "Greedy-GQ" else 1.1  # it shows beside one that lies on it
+        axes.plot(series.x, series.middle, color=tint, ls=dash, lw=width, label=label, drawstyle=kind)
 
 
 def _label_powers(axes: Any) -> None:
@@ -157,6 +170,8 @@ def _label_powers(axes: Any) -> None:
     axes.yaxis.set_minor_formatter(FuncFormatter(_power) if decades < 1.5 else NullFormatter())
     if decades < 1.5:
         axes.yaxis.set_minor_locator(LogLocator(subs=(2, 5) if decades > 0.6 else (2, 3, 4, 5, 6, 8)))
+    elif decades > MANY:  # no ticks that nobody reads, and each takes its time to draw
+        axes.yaxis.set_minor_locator(NullLocator())
 
 
 def _power(value: float, _position: int) -> str:
@@ -165,18 +180,6 @@ def _power(value: float, _position: int) -> str:
     factor = round(value / 10.0**exponent)
     power = f"10{str(exponent).translate(_RAISED)}"
     return power if factor == 1 else f"{factor}·{power}"
-
-
-def _apart(heights: FloatArray, gap: float) -> FloatArray:
-    """Rising heights, at least ``gap`` from each other, moved as little as may be."""
-    out = np.clip(heights, 0.02, 0.98)
-    for _ in range(100):
-        for k in range(1, len(out)):
-            lack = gap - (out[k] - out[k - 1])
-            if lack > 0:
-                out[k - 1] -= lack / 2
-                out[k] += lack / 2
-    return out
 
 
 def _short(value: float, _position: int) -> str:

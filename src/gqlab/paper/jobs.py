@@ -17,18 +17,22 @@ from numpy.typing import NDArray
 from gqlab.algorithms import Algorithm
 from gqlab.checks import FloatArray
 from gqlab.engine.run import run
-from gqlab.measure.rollout import sampled_reward
 from gqlab.measure.variance import update_error
+from gqlab.measure.watch import Watch
 from gqlab.paper.problems import ProblemSpec
 from gqlab.problem import Problem
 from gqlab.results import RunResult
+from gqlab.stationary import descend
 from gqlab.version import __version__
 
 #: N, the steps of a walk that estimates a reward, and the Monte Carlo samples of a variance (the paper's numbers).
 REWARD_STEPS, MONTE_CARLO = 100, 500
 
+#: Newton's method begins at so many points in search of J*; a J − J* below this is rounding.
+NEWTON_STARTS, ROUNDING = 4, 1e-14
+
 #: Part of every key: raised when a metric changes its meaning.
-FORMAT = 1
+FORMAT = 2
 
 
 @cache
@@ -38,53 +42,65 @@ def source_digest() -> str:
     here = Path(__file__).resolve().parent
     digest = hashlib.sha256()
     for path in sorted(package.rglob("*.py")):
-        elsewhere = path.parent.name == "theory" or path.name in ("cli.py", "__init__.py")
+        elsewhere = path.parent.name in ("theory", "compare") or path.name in ("cli.py", "__init__.py")
         if not elsewhere and (path.parent != here or path.name in ("problems.py", "jobs.py")):
             digest.update(path.read_bytes())
     return digest.hexdigest()
 
 
-def gradient(problem: Problem, result: RunResult, job: Job) -> dict[str, FloatArray]:
+@cache
+def lowest_mspbe(spec: ProblemSpec) -> float:
+    """J*: the least J at the stationary points that Newton's method finds from the first points of a few runs."""
+    problem = spec.build()
+    objective = problem.exact.objective.take(np.zeros(NEWTON_STARTS, dtype=np.intp))
+    found = descend(objective, spec.theta0(NEWTON_STARTS, problem.dim))
+    return float(problem.exact.mspbe(found.theta).min())
+
+
+def gradient(problem: Problem, theta: FloatArray, job: Job) -> dict[str, FloatArray]:
     """‖∇J(θ)‖²."""
-    return {"gradient": (problem.exact.gradient(result.theta) ** 2).sum(axis=-1)}
+    return {"gradient": (problem.exact.gradient(theta) ** 2).sum(axis=-1)}
 
 
-def mspbe(problem: Problem, result: RunResult, job: Job) -> dict[str, FloatArray]:
-    """J(θ)."""
-    return {"mspbe": problem.exact.mspbe(result.theta)}
+def mspbe(problem: Problem, theta: FloatArray, job: Job) -> dict[str, FloatArray]:
+    """J(θ), and what it is above J*; less than rounding leaves of it is not told apart from 0."""
+    J, least = problem.exact.mspbe(theta), lowest_mspbe(job.problem)
+    return {"mspbe": J, "excess": np.maximum(J - least, ROUNDING)}
 
 
-def reward(problem: Problem, result: RunResult, job: Job) -> dict[str, FloatArray]:
-    """The paper's r̂, from a walk of N steps, and the exact long-run reward of π_θ."""
-    return {
-        "sampled_reward": sampled_reward(problem, result.theta, REWARD_STEPS, job.walk_seed),
-        "exact_reward": problem.exact.average_reward(result.theta),
-    }
+def reward(problem: Problem, theta: FloatArray, job: Job) -> dict[str, FloatArray]:
+    """The exact long-run reward of π_θ."""
+    return {"exact_reward": problem.exact.average_reward(theta)}
 
 
-def update(problem: Problem, result: RunResult, job: Job) -> dict[str, FloatArray]:
-    """E‖update − ∇J(θ)‖²: by Monte Carlo, exactly, and split."""
-    error = update_error(problem, result, MONTE_CARLO)
-    return {
-        "update_sampled": error.sampled,
-        "update_error": error.mean_squared,
-        "update_bias": error.bias_squared,
-        "update_variance": error.variance,
-    }
+def value(problem: Problem, theta: FloatArray, job: Job) -> dict[str, FloatArray]:
+    """The exact discounted value of π_θ from the first state on, which actor-critic and policy gradient climb."""
+    return {"value": problem.exact.value(theta) @ problem.mdp.start}
 
 
-def norm(problem: Problem, result: RunResult, job: Job) -> dict[str, FloatArray]:
+def norm(problem: Problem, theta: FloatArray, job: Job) -> dict[str, FloatArray]:
     """‖θ‖."""
-    return {"norm": np.linalg.norm(result.theta, axis=-1)}
+    return {"norm": np.linalg.norm(theta, axis=-1)}
 
 
-Metric = Callable[[Problem, RunResult, "Job"], dict[str, FloatArray]]
-METRICS: dict[str, Metric] = {m.__name__: m for m in (gradient, mspbe, reward, update, norm)}
+Metric = Callable[[Problem, FloatArray, "Job"], dict[str, FloatArray]]
+METRICS: dict[str, Metric] = {m.__name__: m for m in (gradient, mspbe, reward, value, norm)}
+
+#: Taken of the run as a whole: E‖update − ∇J(θ)‖², by Monte Carlo, exactly, and split.
+UPDATE = "update"
+
+#: What a watch keeps at every update: the statistic of it, and the name that it gets.
+WATCHED = {"gradient": ("lowest", "lowest_gradient"), "reward": ("largest", "largest_reward")}
 
 
 @dataclass(frozen=True)
 class Job:
-    """``n_runs`` runs of ``algorithm``; ``metrics`` (names in ``METRICS``) are taken at every recorded point."""
+    """``n_runs`` runs of ``algorithm``, recorded every so many updates, and what is measured of them.
+
+    ``watch`` ("gradient", "reward" or "") is kept at *every* update, inside the loop. ``metrics`` are taken at the
+    records within the ``windows`` (pairs of updates: after the first, up to the second), and at every ``thin``-th of
+    the others.
+    """
 
     problem: ProblemSpec
     algorithm: Algorithm
@@ -92,6 +108,9 @@ class Job:
     n_runs: int
     record_every: int
     metrics: tuple[str, ...]
+    watch: str = ""
+    thin: int = 1
+    windows: tuple[tuple[int, int], ...] = ()
     device: str = "cpu"
 
     @property
@@ -107,6 +126,9 @@ class Job:
             "n_runs": self.n_runs,
             "record_every": self.record_every,
             "metrics": list(self.metrics),
+            "watch": self.watch,
+            "thin": self.thin,
+            "windows": [list(window) for window in self.windows],
             "reward_steps": REWARD_STEPS,
             "monte_carlo": MONTE_CARLO,
             "device": self.device,
@@ -117,16 +139,18 @@ class Job:
         """The key of the result: equal settings and no others have an equal one."""
         return hashlib.sha256(json.dumps(self.settings, sort_keys=True).encode()).hexdigest()[:32]
 
-    @property
-    def walk_seed(self) -> int:
-        """The seed of the walks that estimate rewards: no two problems or algorithms share their luck."""
-        text = json.dumps([self.problem.to_dict(), self.algorithm.to_dict()], sort_keys=True)
-        return int.from_bytes(hashlib.sha256(text.encode()).digest()[:7], "big")
+    def kept(self, updates: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Which of the records are kept: the last one always."""
+        kept = np.arange(len(updates)) % self.thin == 0
+        kept[-1] = True
+        for after, upto in self.windows:
+            kept |= (updates > after) & (updates <= upto)
+        return np.asarray(kept)
 
     @property
     def work(self) -> int:
         """A rough measure of the work, for the progress bar."""
-        return self.n_runs * self.n_samples
+        return self.n_runs * self.n_samples * (10 if self.watch else 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,16 +170,31 @@ class Measured:
 
 
 def measure(job: Job) -> Measured:
-    """Run the job."""
+    """Run the job, on one core: others run beside it."""
     begun = time.perf_counter()
     problem = job.problem.build()
     result = run(
         problem, job.algorithm, job.n_samples, job.n_runs, job.problem.draw,
         theta0=job.problem.theta0(job.n_runs, problem.dim), record_every=job.record_every, device=job.device,
-        progress=False,
+        threads=1, progress=False, watch=Watch(job.watch, n_steps=REWARD_STEPS) if job.watch else None,
     )  # fmt: skip
+    kept = job.kept(result.updates)
+    theta = result.theta[:, kept]
     values: dict[str, FloatArray] = {}
     for name in job.metrics:
-        values.update(METRICS[name](problem, result, job))
-    seconds = time.perf_counter() - begun
-    return Measured(result.updates, result.samples, result.gradient_evaluations, result.diverged, seconds, values)
+        values.update(_updates(problem, result) if name == UPDATE else METRICS[name](problem, theta, job))
+    if job.watch:
+        which, called = WATCHED[job.watch]
+        values[called] = getattr(result.watched[job.watch], which)[:, kept]
+    counts = result.updates[kept], result.samples[kept], result.gradient_evaluations[kept]
+    return Measured(*counts, result.diverged, time.perf_counter() - begun, values)
+
+
+def _updates(problem: Problem, result: RunResult) -> dict[str, FloatArray]:
+    error = update_error(problem, result, MONTE_CARLO)
+    return {
+        "update_sampled": error.sampled,
+        "update_error": error.mean_squared,
+        "update_bias": error.bias_squared,
+        "update_variance": error.variance,
+    }

@@ -5,21 +5,29 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import stats
 
 from gqlab.checks import FloatArray
-from gqlab.paper.design import View
+from gqlab.paper.design import BATCH_SIZE, View
+from gqlab.paper.jobs import Measured
 from gqlab.paper.runner import Results
 
-AXES = {"gradient_evaluations": "gradient computations", "updates": "iterations", "batch_size": "batch size M"}
+AXES = {
+    "gradient_evaluations": "gradient computations", "updates": "iterations", "samples": "samples",
+    "batch_size": "batch size M",
+}  # fmt: skip
 
 #: The share of a run, at its end, over which an asymptotic value is taken.
 TAIL = 0.1
 
+#: Points of a curve: more are not seen.
+POINTS = 200
+
 
 @dataclass(frozen=True, eq=False)
 class Series:
-    """A line with its band, or points with their bars; ``style`` is "line", "dashed", "points" or "fit"."""
+    """A line with its band, or points with their bars; ``style`` is "line", "dashed", "points", "thin" or "fit"."""
 
     label: str
     x: FloatArray
@@ -27,6 +35,7 @@ class Series:
     low: FloatArray
     high: FloatArray
     style: str = "line"
+    steps: bool = False  # it stays as it is until the next point
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,23 +47,23 @@ class Panel:
     y_label: str
     series: tuple[Series, ...]
     log_y: bool = False
+    log_x: bool = False
 
 
 def panels(results: Results) -> tuple[Panel, ...]:
-    """The panels of an experiment, in the paper's setting."""
-    makers = {"curves": _curves, "split": _split, "batch": _batch}
+    """The panels of an experiment, over all its problems."""
+    makers = {"curves": _curves, "running": _running, "batch": _batch}
     return tuple(
-        Panel(view.title, AXES[view.x], view.y, makers[view.style](results, view), log_y=view.log_y)
+        Panel(
+            view.title,
+            AXES[view.x],
+            view.y,
+            makers[view.style](results, view),
+            log_y=view.log_y,
+            log_x=view.style == "batch",
+        )
         for view in results.experiment.views
     )
-
-
-def running(values: FloatArray, how: str) -> FloatArray:
-    """The smallest or largest value so far along the records, or the values as they are."""
-    if not how:
-        return values
-    best = np.minimum if how == "min" else np.maximum
-    return np.asarray(best.accumulate(values, axis=1))
 
 
 def tail(values: FloatArray, at: FloatArray) -> FloatArray:
@@ -78,60 +87,76 @@ def interval(values: FloatArray) -> tuple[float, float, float]:
     return mean, mean - half, mean + half
 
 
-def _percentiles(label: str, x: FloatArray, values: FloatArray, style: str = "line") -> Series:
+def _labels(results: Results, view: View) -> tuple[str, ...]:
+    return view.only or tuple(entry.label for entry in results.experiment.part(view.part).entries)
+
+
+def _pooled(found: list[Measured], metric: str) -> FloatArray:
+    """All runs on all problems, (n, n_records)."""
+    return np.concatenate([measured.values[metric] for measured in found])
+
+
+def _series(label: str, x: FloatArray, values: FloatArray, style: str, view: View) -> Series:
     low, middle, high = np.percentile(values, [5, 50, 95], axis=0)
-    return Series(label, x, middle, low, high, style)
+    middle = values.mean(axis=0) if view.mean else middle
+    return Series(label, x, middle, low, high, style, steps=view.part in ("start", "reward"))
 
 
-def _end(results: Results, view: View) -> float:
-    """Where the axis ends: a budget of iterations is a bound that whole batches may pass."""
-    part = results.experiment.part(view.part)
-    return results.scale.budget(part, 0).n if part.unit == "iterations" else np.inf
+def _spread(x: FloatArray) -> NDArray[np.intp]:
+    """At most so many of the places, evenly along the axis, both ends among them."""
+    wanted = np.linspace(x[0], x[-1], POINTS)
+    return np.unique(np.searchsorted(x, wanted).clip(0, len(x) - 1))
 
 
 def _curves(results: Results, view: View) -> tuple[Series, ...]:
     out = []
-    for label, measured in results[view.part, 0].items():
-        x = measured.counts(view.x, view.metric)
-        kept = x <= _end(results, view)
-        values = running(measured.values[view.metric], view.running)[:, kept]
-        out.append(_percentiles(label, x[kept].astype(np.float64), values))
+    for style, metric in (("line", view.metric), ("dashed", view.dashed)):
+        for label in _labels(results, view) if metric else ():
+            found = results.each(view.part, label)
+            x = found[0].counts(view.x, metric)
+            inside = x[x <= view.end].astype(np.float64)
+            at = _spread(inside)
+            x_at, values = inside[at], _pooled(found, metric)[:, at]
+            if x_at[-1] < min(view.end, x[-1]):  # an iterate stays where it is while a batch mean is computed
+                x_at, values = np.append(x_at, min(view.end, x[-1])), values[:, [*range(len(at)), -1]]
+            out.append(_series(label, x_at, values, style, view))
     return tuple(out)
 
 
-def _split(results: Results, view: View) -> tuple[Series, ...]:
+def _running(results: Results, view: View) -> tuple[Series, ...]:
+    """Percentiles of all values within half an epoch to either side."""
     out = []
-    for label, measured in results[view.part, 0].items():
-        x = measured.counts(view.x, view.metric).astype(np.float64)
-        variance = measured.values["update_variance"]
-        # 0 at the reference point has no place on a log axis
-        inside = np.where(variance > 1e-20 * variance.max(), variance, np.nan)
-        kept = ~np.isnan(inside).any(axis=0)
-        out.append(_percentiles(f"{label}\nbias²", x, measured.values["update_bias"], "dashed"))
-        out.append(_percentiles(f"{label}\nvariance", x[kept], inside[:, kept]))
+    for label in _labels(results, view):
+        found = results.each(view.part, label)
+        x = found[0].counts(view.x, view.metric).astype(np.float64)
+        values, half = _pooled(found, view.metric), BATCH_SIZE / 2
+        at = np.arange(half, x[-1] + 1, half)
+        series = np.array([np.percentile(values[:, (x > u - half) & (x <= u + half)], [5, 50, 95]) for u in at]).T
+        out.append(Series(label, at, series[1], series[0], series[2]))
     return tuple(out)
 
 
 def batch_sizes(results: Results, part: str) -> dict[str, int]:
     """M of every algorithm of a part; 1 for Greedy-GQ."""
-    from gqlab.paper.design import label
-
-    return {label(a): max(a.batch_size, 1) for a in results.experiment.part(part).algorithms}
+    return {entry.label: max(entry.algorithm.batch_size, 1) for entry in results.experiment.part(part).entries}
 
 
 def _batch(results: Results, view: View) -> tuple[Series, ...]:
     sizes = batch_sizes(results, view.part)
-    points = []
-    for label, measured in results[view.part, 0].items():
-        errors = tail_mean(measured.values[view.metric], measured.counts("updates", view.metric).astype(np.float64))
-        points.append((label, float(sizes[label]), *interval(errors)))
-    groups = [("Greedy-GQ", points[:1]), ("VR-Greedy-GQ", points[1:])]
-    out = []
-    for label, group in groups:
-        x, mean, low, high = (np.array([p[k] for p in group]) for k in (1, 2, 3, 4))
-        out.append(Series(label, x, mean, low, high, "points"))
-    vr = out[1]
-    slope, level = np.polyfit(np.log(vr.x), np.log(vr.middle), 1)
-    x = np.linspace(vr.x[0], vr.x[-1])
-    fit = np.exp(level) * x**slope
-    return (*out, Series(f"power {slope:.2f} of M".replace("-", "−"), x, fit, fit, fit, "fit"))
+    logs = {}  # of every problem: the mean over runs of the log of the mean over the last tenth
+    for label in sizes:
+        found = results.each(view.part, label)
+        at = found[0].counts("updates", view.metric).astype(np.float64)
+        logs[label] = np.array([np.log(tail_mean(m.values[view.metric], at)).mean() for m in found])
+    vr = [label for label, M in sizes.items() if M > 1]
+    x = np.array([float(sizes[label]) for label in vr])
+    each = np.exp(np.stack([logs[label] for label in vr]))
+    out = [Series("VR-Greedy-GQ", x, row, row, row, "thin") for row in each.T]
+    for name, group in (("Greedy-GQ", ["Greedy-GQ"]), ("VR-Greedy-GQ", vr)):
+        at = np.array([float(sizes[label]) for label in group])
+        mean, low, high = np.exp(np.array([interval(logs[label]) for label in group])).T
+        out.append(Series(name, at, mean, low, high, "points"))
+    slope, level = np.polyfit(np.log(x), np.log(out[-1].middle), 1)
+    line = np.geomspace(x[0], x[-1])
+    fit = np.exp(level) * line**slope
+    return (*out, Series(f"power {slope:.2f} of M".replace("-", "−"), line, fit, fit, fit, "fit"))

@@ -1,4 +1,4 @@
-"""The problems of the experiments: number 0 is the paper's setting, the others are further draws of the same kind."""
+"""The problems of the experiments, by number: all are draws of the same kind, and none is the one of the paper."""
 
 from __future__ import annotations
 
@@ -17,12 +17,15 @@ from gqlab.problem import Problem
 
 GARNET, FROZEN_LAKE, FROZEN_LAKE_EVALUATION, BAIRD = "garnet", "frozen-lake", "frozen-lake-evaluation", "baird"
 
-#: What a further problem of a family differs in, in words.
-FURTHER = {
-    GARNET: "random Garnets with features of their own",
+#: The families, in the order of their draws.
+FAMILIES = (GARNET, FROZEN_LAKE, FROZEN_LAKE_EVALUATION, BAIRD)
+
+#: What the problems of a family are, in words.
+POPULATION = {
+    GARNET: "Garnets, each with features of its own",
     FROZEN_LAKE: "draws of the features",
     FROZEN_LAKE_EVALUATION: "draws of the features and of the target policy",
-    BAIRD: "starting points, θ₁ … θ₆ in [0, 2] and θ₇ in [5, 15]",
+    BAIRD: "Baird's star",
 }
 
 DISCOUNT, SIGMA = 0.95, 1.0
@@ -45,7 +48,7 @@ class ProblemSpec:
     @property
     def draw(self) -> int:
         """The seed of this problem's own draws, and of the trajectories of its runs."""
-        return 1000 * self.seed + self.number
+        return 1000 * self.seed + 100 * FAMILIES.index(self.family) + self.number
 
     def build(self) -> Problem:
         """The problem itself."""
@@ -64,15 +67,12 @@ class ProblemSpec:
         return Problem(mdp, features, target=FixedPolicy(policy / policy.sum(axis=-1, keepdims=True)))
 
     def theta0(self, n_runs: int, dim: int) -> FloatArray:
-        """Where the runs begin, (n_runs, dim): N(0, I); on Baird's star all at one point, at first (1, …, 1, 10).
+        """Where the runs begin, (n_runs, dim): N(0, I); on Baird's star all at (1, …, 1, 10).
 
         Run k begins at the same point whatever ``n_runs`` is.
         """
         if self.family == BAIRD:
-            rng = self._rng("theta0")
-            drawn = np.append(rng.uniform(0, 2, dim - 1), rng.uniform(5, 15))
-            usual = np.append(np.ones(dim - 1), 10.0)
-            return np.tile(drawn if self.number else usual, (n_runs, 1))
+            return np.tile(np.append(np.ones(dim - 1), 10.0), (n_runs, 1))
         return self._rng("theta0").standard_normal((n_runs, dim))
 
     def _rng(self, purpose: str) -> np.random.Generator:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from typing import Any
 
-from gqlab.paper.design import Experiment, Scale, label
-from gqlab.paper.jobs import Measured, measure
+from gqlab.engine.cpu import default_threads
+from gqlab.paper.design import Experiment, Scale
+from gqlab.paper.jobs import Job, Measured, measure
 from gqlab.paper.store import Store
 
 
@@ -24,10 +26,13 @@ class Results:
     def __getitem__(self, key: tuple[str, int]) -> dict[str, Measured]:
         return self.measured[key]
 
-    @property
-    def problems(self) -> Iterator[int]:
-        """The numbers of the problems; 0 is the paper's setting."""
-        return iter(range(self.scale.n_problems))
+    def numbers(self, part: str) -> range:
+        """The numbers of a part's problems."""
+        return self.scale.numbers(self.experiment.part(part))
+
+    def each(self, part: str, name: str) -> list[Measured]:
+        """What an algorithm gave on every problem of a part."""
+        return [self.measured[part, number][name] for number in self.numbers(part)]
 
 
 def run_missing(
@@ -40,22 +45,39 @@ def run_missing(
     missing = [job for job in jobs if (job.digest not in store.saved if force else job not in store)]
     with _bar(experiment.name, sum(job.work for job in jobs), quiet) as bar:
         bar.update(sum(job.work for job in jobs) - sum(job.work for job in missing))
-        for job in missing:
-            store.save(job, measure(job))
+        for job in _do(missing, store):
             bar.update(job.work)
     return time.perf_counter() - begun
+
+
+def _do(jobs: list[Job], store: Store) -> Iterator[Job]:
+    """Do and save the jobs, one on each core at a time: what is not compiled in one leaves its core to another.
+
+    Ctrl-C waits for those that have begun, some seconds, and keeps them.
+    """
+
+    def work(job: Job) -> Job:
+        store.save(job, measure(job))
+        return job
+
+    pool = ThreadPoolExecutor(1 if any(job.device != "cpu" for job in jobs) else default_threads())
+    try:
+        for future in as_completed([pool.submit(work, job) for job in jobs]):
+            yield future.result()
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 def collect(experiment: Experiment, scale: Scale, store: Store) -> Results | None:
     """The results of an experiment, or None while some are missing."""
     measured: dict[tuple[str, int], dict[str, Measured]] = {}
-    for number in range(scale.n_problems):
-        for part in experiment.parts:
-            for algorithm in part.algorithms:
-                found = store.load(scale.job(experiment, part, algorithm, number))
+    for part in experiment.parts:
+        for number in scale.numbers(part):
+            for entry in part.entries:
+                found = store.load(scale.job(experiment, part, entry, number))
                 if found is None:
                     return None
-                measured.setdefault((part.name, number), {})[label(algorithm)] = found
+                measured.setdefault((part.name, number), {})[entry.label] = found
     return Results(experiment, scale, measured)
 
 

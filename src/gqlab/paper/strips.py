@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 
 from gqlab.paper.claims import Judged
-from gqlab.paper.statistics import FAILS, HOLDS, IN_PART, Effect, Side
+from gqlab.paper.statistics import HOLDS, REVERSED, UNDECIDED, WEAKER, Effect, Side
 
-TONES = {HOLDS: "good", IN_PART: "part", FAILS: "bad"}
+TONES = {HOLDS: "good", WEAKER: "part", UNDECIDED: "open", REVERSED: "bad"}
 
 #: Factors beyond this one are drawn at the edge.
 EDGE = 100.0
@@ -21,30 +21,26 @@ def toward(effect: Effect, side: Side) -> tuple[float, float, float]:
     return ratio, min(low, high), max(low, high)
 
 
-def needed(side: Side) -> float:
-    """log₁₀ of the factor that the claim needs."""
-    return abs(math.log10(side.factor))
-
-
-def strip(judged: Judged) -> str:
-    """An SVG: small dots are the further problems, the large one with its interval the paper's setting."""
+def strip(judged: Judged, tone: str) -> str:
+    """An SVG: small dots are problems, the large one with its interval is the pooled ratio; nothing for a slope."""
     side, verdict = judged.claim.side, judged.verdict
+    if not isinstance(side, Side):
+        return ""
     middle = HEIGHT / 2
     marks = [f'<line class="axis" x1="{PAD}" x2="{WIDTH - PAD}" y1="{middle}" y2="{middle}"/>']
     marks.append(_rule(0.0, "one"))
-    if side.factor != 1:
-        marks.append(_rule(needed(side), "mark"))
-    for k, effect in enumerate(verdict.problems[1:]):  # a little up and down, so that equal ones can be counted
+    if side.tau != 1:
+        marks.append(_rule(math.log10(side.tau), "mark"))
+    for k, effect in enumerate(verdict.problems):  # a little up and down, so that equal ones can be counted
         y = middle + (k * 5 % 13 - 6) * 1.6
         marks.append(f'<circle cx="{_x(toward(effect, side)[0]):.1f}" cy="{y:.1f}" r="2.6"/>')
-    tone = TONES[verdict.outcome]
-    ratio, low, high = toward(verdict.paper, side)
+    ratio, low, high = toward(verdict.pooled, side)
     width = max(_x(high) - _x(low), 0.1)
     marks.append(
         f'<rect class="{tone}" x="{_x(low):.1f}" y="{middle - 1.25}" width="{width:.1f}" height="2.5"/>'
-        f'<circle class="paper {tone}" style="fill-opacity:1" cx="{_x(ratio):.1f}" cy="{middle}" r="5.5"/>'
+        f'<circle class="pooled {tone}" style="fill-opacity:1" cx="{_x(ratio):.1f}" cy="{middle}" r="5"/>'
     )
-    words = f"{judged.claim.name}: {judged.where}"
+    words = f"{judged.claim.key}: {judged.where}"
     return (
         f'<svg class="strip" role="img" aria-label="{words}" viewBox="0 0 {WIDTH} {HEIGHT}">'
         f"<title>{words}</title>{''.join(marks)}</svg>"
@@ -53,7 +49,7 @@ def strip(judged: Judged) -> str:
 
 def _x(log_factor: float) -> float:
     limit = math.log10(EDGE)
-    inside = max(-limit, min(limit, log_factor))
+    inside = max(-limit, min(limit, log_factor)) if math.isfinite(log_factor) else 0.0
     return PAD + (inside + limit) / (2 * limit) * (WIDTH - 2 * PAD)
 
 

@@ -20,7 +20,7 @@ from gqlab.algorithms import Algorithm
 from gqlab.checks import FloatArray
 from gqlab.files import check_writable
 from gqlab.problem import Problem
-from gqlab.theory.rates_design import MEMBERS, QUICK, SCHEDULES, Family, RateSettings
+from gqlab.theory.rates_design import CLAIMED_ETA, CLAIMED_SIZES, MEMBERS, QUICK, SCHEDULES, Family, RateSettings
 from gqlab.theory.rates_runs import Cohort, exact_descent, floors, samples_needed, stages
 from gqlab.theory.rates_statistics import FittedSlope, choose, edges, local_slopes, paired_slope, ratios, slope
 
@@ -199,7 +199,10 @@ def _fit(out: FamilyRates, settings: RateSettings) -> None:
 
 
 def _floor_slopes(found: FloatArray, settings: RateSettings) -> list[FittedSlope]:
-    """What remains against M, where an epoch leaves its batch unsolved (Mη_θ ≤ 10) and where it solves it (≥ 100)."""
+    """What remains against M, where an epoch leaves its batch unsolved (Mη_θ ≤ 10) and where it solves it (≥ 100).
+
+    And over the range that the paper's claim is about, with its η_θ.
+    """
     M = np.array(settings.floor_batch_sizes, dtype=float)
     out = []
     for label in ("Mη_θ ≤ 10", "Mη_θ ≥ 100"):
@@ -207,4 +210,9 @@ def _floor_slopes(found: FloatArray, settings: RateSettings) -> list[FittedSlope
             kept = M * eta <= 10 * (1 + 1e-9) if label == "Mη_θ ≤ 10" else M * eta >= 100 * (1 - 1e-9)
             if kept.sum() >= 2:
                 out.append(slope(f"{label}, η_θ = {eta:g}", np.log(M[kept]), found[:, j, 1:][:, kept], "at most −1"))
+    first, last = CLAIMED_SIZES
+    if CLAIMED_ETA in settings.floor_etas:
+        kept, j = (first <= M) & (last >= M), settings.floor_etas.index(CLAIMED_ETA)
+        name = f"M = {first} … {last}, η_θ = {CLAIMED_ETA:g}"
+        out.append(slope(name, np.log(M[kept]), found[:, j, 1:][:, kept], "at most −1"))
     return out

@@ -30,6 +30,9 @@ from gqlab.theory.choose import constant_steps
 
 RADIUS = 100.0
 
+#: The paper's η_θ and the range of M of the claim that the error falls like 1/M (docs/reproduction.md, T2).
+CLAIMED_ETA, CLAIMED_SIZES = 0.02, (300, 10_000)
+
 
 def powers(first: float, last: float, per_decade: float) -> tuple[float, ...]:
     """10^first, …, 10^last, so many to the decade."""
@@ -153,7 +156,7 @@ class RateSettings:
     members: tuple[str, ...] = tuple(MEMBERS)
     floor_samples: int = 400_000
     floor_runs: int = 4
-    floor_etas: tuple[float, ...] = (0.001, 0.01, 0.1)
+    floor_etas: tuple[float, ...] = (0.001, 0.01, CLAIMED_ETA, 0.1)
     floor_batch_sizes: tuple[int, ...] = (10, 30, 100, 300, 1000, 3000, 10_000)
 
     def floor_algorithms(self) -> list[Algorithm]:
