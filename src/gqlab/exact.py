@@ -310,11 +310,14 @@ class Exact(checks.Frozen):
         lead, d = points[0].shape[:-1], self._rows.shape[1]
         size = max(1, BATCH_NUMBERS // (len(self._rows) if numbers is None else numbers))
         rows = [point.reshape(-1, d) for point in points]
-        with np.errstate(all="ignore"):  # of numbers too large: named below
-            parts = [function(*(row[i : i + size] for row in rows)) for i in range(0, len(rows[0]), size)]
-            out = np.concatenate(parts or [function(*(np.zeros((1, d)) for _ in rows))[:0]])
+        names = "theta" if omega is None else "theta and omega"
+        try:
+            with np.errstate(all="ignore"):  # of numbers too large: named below
+                parts = [function(*(row[i : i + size] for row in rows)) for i in range(0, len(rows[0]), size)]
+                out = np.concatenate(parts or [function(*(np.zeros((1, d)) for _ in rows))[:0]])
+        except ValueError as error:  # of an operator, whose q is not what was given here
+            raise ValueError(f"{names}: {error}") from None
         if not np.isfinite(out).all():
-            names = "theta" if omega is None else "theta and omega"
             raise ValueError(f"{names}: the result leaves the finite numbers; some entry is too large")
         return out.reshape(lead + out.shape[1:])
 

@@ -149,7 +149,8 @@ class FiniteMDP(checks.Frozen):
         P, r, ended = _read_table(table)
         keep, terminal = _reachable((P - ended).max(axis=1) > 0, ended.max(axis=1) > 0, initial > 0)
         inside = np.ix_(keep, np.arange(P.shape[1]), keep)
-        gamma = discount if np.ndim(discount) == 0 else checks.array("discount", discount, P.shape)[inside]
+        scalar = checks.plain_array("discount", discount).ndim == 0
+        gamma = discount if scalar else checks.array("discount", discount, P.shape)[inside]
         mdp = cls(P[inside], r[inside], gamma, terminal[keep], initial[keep])
         mdp.state_ids = checks.frozen(keep)
         return mdp

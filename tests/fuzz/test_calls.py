@@ -15,7 +15,7 @@ from fuzz import calls
 from gqlab import theory
 
 #: ``make fuzz`` asks for 100,000.
-CASES = int(os.environ.get("GQLAB_FUZZ_CASES", "400"))
+CASES = int(os.environ.get("GQLAB_FUZZ_CASES", "250"))
 
 seen: Counter[str] = Counter()
 

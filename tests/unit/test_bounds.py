@@ -32,6 +32,7 @@ def test_no_algorithm_leaves_its_arrays(name):
     ends = gq.FiniteMDP(mdp.transition, mdp.reward, 0.9, np.arange(6) == 5, [1, 0, 0, 0, 0, 0])
     problem = gq.Problem(ends, gq.random_features(ends, 9, seed=0))
     algorithm = ALGORITHMS[name]()
-    watch = [gq.Watch("gradient"), gq.Watch("reward", n_steps=5)]
+    # A watch is compiled with every algorithm, and the same in all: one has it.
+    watch = [gq.Watch("gradient"), gq.Watch("reward", n_steps=5)] if name == "GreedyGQ" else None
     half = gq.run(problem, algorithm, 6000, 3, record_every=700, watch=watch, threads=1)
     assert np.isfinite(gq.run(problem, algorithm, 9000, resume=half, threads=1).theta).all()

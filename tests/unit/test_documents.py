@@ -100,3 +100,10 @@ def test_no_document_or_source_names_a_path_of_a_machine_or_an_index():
                 not re.search(r"/(?:root|home|work)/|pypi\.org/simple|index-url", text)
                 or name == "tests/unit/test_documents.py"
             ), name
+
+
+def test_every_test_that_the_page_on_reliability_names_is_there():
+    named = re.findall(r"`(tests/\S+\.py)::(\w+)`", (ROOT / "docs" / "reliability.md").read_text())
+    assert len(named) > 20
+    for path, name in named:
+        assert f"\ndef {name}(" in (ROOT / path).read_text(), f"{path}::{name}"

@@ -297,7 +297,9 @@ def test_ctrl_c_ends_what_would_take_hours(code):
     process.send_signal(signal.SIGINT)
     try:
         _, said = process.communicate(timeout=60)
-    finally:
+    except subprocess.TimeoutExpired:
         process.kill()
+        process.communicate()
+        pytest.fail("it went on")
     assert process.returncode == -signal.SIGINT
     assert said.rstrip().endswith("KeyboardInterrupt")

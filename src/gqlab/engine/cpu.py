@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -49,11 +49,7 @@ def advance_all(task: Task, layout: Parts, d: int, A: int, threads: int, progres
         with ThreadPoolExecutor(threads) as pool:
             try:
                 waiting = {pool.submit(advance_from, k, min(k + size, n_runs)) for k in range(0, n_runs, size)}
-                while waiting:
-                    done, waiting = wait(waiting, timeout=POLL)
-                    for future in done:
-                        future.result()
-                    progress()
+                _wait_for(waiting, progress)
             except BaseException:
                 stop[0] = 1
                 pool.shutdown(wait=False, cancel_futures=True)
@@ -63,14 +59,22 @@ def advance_all(task: Task, layout: Parts, d: int, A: int, threads: int, progres
 def run_apart(function: Callable[..., None], stop: NDArray[np.int64], *arguments: Any) -> None:
     """Call a compiled function on a thread of its own, so that this one can hear Ctrl-C and set ``stop``."""
     with _stopped_by_interrupts(stop), ThreadPoolExecutor(1) as pool:
-        pool.submit(function, *arguments).result()
+        _wait_for({pool.submit(function, *arguments)})
 
 
 def map_apart(function: Callable[[int], None], stop: NDArray[np.int64], n: int) -> None:
     """``function(0)`` … ``function(n − 1)``, each a compiled call that looks at ``stop``, on all cores."""
     with _stopped_by_interrupts(stop), ThreadPoolExecutor(default_threads()) as pool:
-        for future in [pool.submit(function, k) for k in range(n)]:
+        _wait_for({pool.submit(function, k) for k in range(n)})
+
+
+def _wait_for(waiting: set[Future[None]], progress: Callable[[], None] = lambda: None) -> None:
+    """Wait for the futures, in short naps: a signal that reaches another thread does not wake this one."""
+    while waiting:
+        done, waiting = wait(waiting, timeout=POLL)
+        for future in done:
             future.result()
+        progress()
 
 
 def _stopped_by_interrupts(stop: NDArray[np.int64]) -> AbstractContextManager[None]:

@@ -62,4 +62,4 @@ def _walks(walks, pi, n_steps, seed, first, out, stop, A):
             end = min(t + STRETCH, n_steps)
             paid, s = stretch(walks, pi[k], walk_key, s, t, end, A)
             total, t = total + paid, end
-        out[k] = total / n_steps
+            out[k] = total / n_steps  # a write: else the compiler might take the flag for a constant of the loop

@@ -86,7 +86,11 @@ def _of_arrays(method: Callable[..., FloatArray]) -> Callable[..., FloatArray]:
         except ValueError:
             shapes = " and ".join(f"{name} has shape {array.shape}" for name, array in arrays.items())
             raise ValueError(f"{shapes}: they do not fit together") from None
-        return method(self, **arrays)
+        with np.errstate(all="ignore"):  # of numbers too large: named below
+            out = np.asarray(method(self, **arrays))
+        if not np.isfinite(out).all():
+            raise ValueError(f"{' and '.join(arrays)}: the result leaves the finite numbers; some entry is too large")
+        return out
 
     return checked
 
