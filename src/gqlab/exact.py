@@ -145,7 +145,8 @@ class Exact(checks.Frozen):
         try:
             return stationary.stationary_point(self._problem, start)
         except ValueError as error:
-            raise ValueError(f"theta0: {error}" if theta0 is not None else str(error)) from None
+            text = str(error).removeprefix("theta0: ")
+            raise ValueError(text if theta0 is None else f"theta0: {text}") from None
 
     @cached_property
     def fixed_point(self) -> FloatArray:

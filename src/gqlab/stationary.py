@@ -49,6 +49,8 @@ class Found:
 def stationary_point(problem: Problem, theta0: FloatArray) -> FloatArray:
     """A zero of ∇J, (d,), found from θ_0 (d,); ``ValueError`` where the search ends at none."""
     found = descend(problem.exact.objective, theta0[None])
+    if not np.isfinite(found.gradient_norm[0]):
+        raise ValueError("theta0: J leaves the finite numbers there; some entry is too large")
     if not found.stationary[0]:
         theta = found.theta[0]
         entries = ", ".join(f"{x:.6g}" for x in theta[:6]) + (", …" if len(theta) > 6 else "")
@@ -87,31 +89,38 @@ def fixed_point(problem: Problem) -> FloatArray:
 def descend(objective: Objective, theta0: FloatArray) -> Found:
     """Newton steps from each θ (n, d) to ‖∇J‖ ≤ ``TOLERANCE``, or to where none of them leads further down.
 
-    The objective has n sets of means, one for each θ.
+    The objective has n sets of means, one for each θ. A search whose J leaves the finite numbers ends, with a norm that
+    is not finite.
     """
+    with np.errstate(all="ignore"):
+        return _descend(objective, theta0)
+
+
+def _descend(objective: Objective, theta0: FloatArray) -> Found:
     theta, n = theta0.copy(), len(theta0)
     norm, rounding, steps = np.empty(n), np.empty(n), np.zeros(n, dtype=np.int64)
     active = np.arange(n)  # the searches that go on
     for step in range(MOST_STEPS + 1):
         J_of, here = objective.take(active), theta[active]
         J, gradient = J_of.value(here[:, None])[:, 0], J_of.gradient(here[:, None])[:, 0]
-        norm[active] = np.linalg.norm(gradient, axis=-1)
+        norm[active] = np.where(np.isfinite(J), np.linalg.norm(gradient, axis=-1), np.nan)
         blur, rounding[active] = _rounding(J_of, here)
         steps[active] = step
-        on = norm[active] > TOLERANCE
+        on = (norm[active] > TOLERANCE) & np.isfinite(norm[active])
         if step == MOST_STEPS or not on.any():
             break
         if not on.all():
             active, here, J, gradient, blur = active[on], here[on], J[on], gradient[on], blur[on]
             J_of = objective.take(active)
-        e, U = np.linalg.eigh(J_of.hessian(here[:, None])[:, 0])
+        H = J_of.hessian(here[:, None])[:, 0]
+        e, U = np.linalg.eigh(np.where(np.isfinite(H).all(axis=(1, 2), keepdims=True), H, np.eye(H.shape[-1])))
         largest = np.abs(e).max(axis=-1, keepdims=True)
         e = np.maximum(np.abs(e), np.finfo(float).eps * largest)
         rotated = np.einsum("nik,ni->nk", U, gradient)
         tries = here[:, None] - np.einsum(
             "nik,njk->nji", U, rotated[:, None] / (e[:, None] + DAMPING[:, None] * largest[:, None])
         )
-        values = J_of.value(tries)
+        values = np.nan_to_num(J_of.value(tries), nan=np.inf)
         there = np.linalg.norm(J_of.gradient(tries[:, :1])[:, 0], axis=-1)
         # Near the end J no longer tells two points apart, but Newton's own step halves the gradient.
         newton = (values[:, 0] <= J + blur) & (there <= 0.5 * norm[active])

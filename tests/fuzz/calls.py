@@ -88,7 +88,14 @@ VALID: dict[str, Callable[[], st.SearchStrategy[Any]]] = {
     "problems": lambda: one(SMALL, [SMALL], [SMALL, SMALL]),
     "mdp": lambda: one(MDP, ENDING),
     "algorithm": lambda: one(
-        gq.GreedyGQ(), gq.VRGreedyGQ(batch_size=10), gq.QRC(), gq.QLearning(0.1), gq.GreedyGQ(1e200, 1e200)
+        gq.GreedyGQ(),
+        gq.VRGreedyGQ(batch_size=10),
+        gq.QRC(),
+        gq.QLearning(0.1),
+        gq.GreedyGQ(1e200, 1e200),
+        gq.SAGAGreedyGQ(),
+        gq.VRGreedyGQ(batch_size=2, growth=1.5, keep="all"),
+        gq.LeastSquaresGreedyGQ(first=1),
     ),
     "analyse.algorithm": lambda: one(gq.VRGreedyGQ(batch_size=10, radius=5.0), gq.VRGreedyGQ(1e-5, 1e-3, 100, 1e3)),
     "analyse_greedy.algorithm": lambda: one(gq.GreedyGQ(radius=5.0), gq.GreedyGQ(1e-9, 1e-4, 1e3)),
@@ -132,6 +139,7 @@ VALID: dict[str, Callable[[], st.SearchStrategy[Any]]] = {
         for f in ("pseudo_gradient", "greedy_gq_steps", "svrg_epoch")
         for p in ("theta", "omega")
     },
+    "floor.theta": lambda: one(None) | arrays(D),
     "theta0": lambda: one(None) | arrays(D),
     "omega0": lambda: one(None) | arrays(D),
     "sample": lambda: one((0, 0, 1), np.array([1, 1, 2], np.uint8)),
@@ -159,6 +167,11 @@ VALID: dict[str, Callable[[], st.SearchStrategy[Any]]] = {
     "mapping.eta_theta": lambda: one(0.1, 1e-10),
     "after": lambda: one(1.0, 1e300),
     "power": lambda: one(0.0, 0.5, 1e3),
+    "a": lambda: one(0.1, 1.0, 1e300),
+    "growth": lambda: one(1.5, 2, 1000.0),
+    "keep": lambda: one("new", "all"),
+    "first": lambda: one(1, 50),
+    "inner_steps": lambda: one(1, 20),
     "radius": lambda: RADIUS,
     "radius_omega": lambda: one(None, 5.0, 1e3),
     **{
@@ -219,7 +232,7 @@ def public_methods(owner: type) -> list[str]:
 
 #: What only carries results, or is made by no user.
 NOT_CALLED = {
-    gq.Algorithm, gq.Trajectory, gq.UpdateError, gq.Watched, gq.RunResult, gq.GridResult, theory.Choice, theory.GreedyReport,
+    gq.Algorithm, gq.Floor, gq.Trajectory, gq.UpdateError, gq.Watched, gq.RunResult, gq.GridResult, theory.Choice, theory.GreedyReport,
     theory.Practical, theory.Repair, theory.Report, theory.Schedule, theory.Sharp, theory.Statement, theory.StepSizes, theory.Tried,
 }  # fmt: skip
 

@@ -86,7 +86,7 @@ def floor(
     starts += [] if theta is None else [checks.array("theta", theta, (d,))]
     found = floors(problem, count_samples(problem, [n], seed, [run])[0], np.array(starts)[None])
     if np.isnan(found.gradient_squared[0]):
-        raise ValueError(no_floor(problem, f"the {n} samples of run {run}"))
+        raise ValueError(f"n_samples: {no_floor(problem, f'the {n} samples of run {run}')}")
     return Floor(found.theta[0], *(float(column[0]) for column in (
         found.gradient_squared, found.empirical_mspbe, found.empirical_gradient_squared
     )))  # fmt: skip
@@ -95,7 +95,7 @@ def floor(
 def floor_multiple(problem: Problem, result: Any) -> float:
     """How many times the floor a result ends: see :meth:`gqlab.RunResult.floor_multiple`."""
     checks.instance("problem", problem, Problem, "a Problem")
-    if result.metadata["problem"] != problem.fingerprint:
+    if result.metadata["problem"] != problem.fingerprint or result.theta.shape[-1] != problem.dim:
         raise ValueError("problem: the result is of another one")
     if not result.algorithm.follows_trajectory:
         raise ValueError(f"result is of {result.algorithm!r}, which samples trajectories of its own: it has no floor")
@@ -107,7 +107,7 @@ def floor_multiple(problem: Problem, result: Any) -> float:
     found = floors(problem, count_samples(problem, [n], result.metadata["seed"], runs)[0], starts)
     lost = np.flatnonzero(np.isnan(found.gradient_squared))
     if len(lost):
-        raise ValueError(no_floor(problem, f"the {n} samples of run {lost[0]}"))
+        raise ValueError("problem: " + no_floor(problem, f"the {n} samples of run {lost[0]}"))
     here = (problem.exact.gradient(last) ** 2).sum(axis=-1)
     return float(here.mean() / found.gradient_squared.mean())
 
@@ -141,14 +141,15 @@ def _floors(problem: Problem, counts: NDArray[np.int64], starts: FloatArray) -> 
     n, k, d = starts.shape
     objective = empirical_objective(problem, counts)
     twice = objective.take(np.repeat(np.arange(n), k))
-    ends = descend(twice, starts.reshape(-1, d)).theta
-    J = twice.value(ends[:, None])[:, 0].reshape(n, k)
-    g = (twice.gradient(ends[:, None])[:, 0] ** 2).sum(axis=-1).reshape(n, k)
-    J_stationary = np.where(g <= STATIONARY, J, np.inf)
-    best, each = J_stationary.argmin(axis=1), np.arange(n)
-    theta = ends.reshape(n, k, d)[each, best]
+    found = descend(twice, starts.reshape(-1, d))
+    g = np.nan_to_num(found.gradient_norm**2, nan=np.inf).reshape(n, k)
+    # Where a search found nothing, any point will do.
+    ends = np.where((g <= STATIONARY)[..., None], found.theta.reshape(n, k, d), 0.0)
+    J = twice.value(ends.reshape(-1, 1, d))[:, 0].reshape(n, k)
+    best, each = np.where(g <= STATIONARY, J, np.inf).argmin(axis=1), np.arange(n)
+    theta, stationary = ends[each, best], g[each, best] <= STATIONARY
     exact = (problem.exact.gradient(theta) ** 2).sum(axis=-1)
-    return theta, np.where(np.isfinite(J_stationary[each, best]), exact, np.nan), J[each, best], g[each, best]
+    return theta, np.where(stationary, exact, np.nan), J[each, best], g[each, best]
 
 
 def empirical_objective(problem: Problem, counts: NDArray[np.int64]) -> Objective:
