@@ -95,7 +95,7 @@ def analyse_greedy(
     """
     if not isinstance(algorithm, GreedyGQ):
         raise ValueError(f"algorithm is {algorithm!r}: this theorem is about gqlab.GreedyGQ")
-    n_samples = checks.integer("n_samples", int(n_samples), least=1)
+    n_samples = checks.integer("n_samples", n_samples, least=1)
     own = algorithm.radius if radius_omega is None else radius_omega
     # Poisson's equation takes the place of batch means and of mixing: a periodic chain will do.
     c = replace(sharp_constants(problem, algorithm.radius, own, "iid"), sampling=sampling)

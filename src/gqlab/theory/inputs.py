@@ -82,6 +82,11 @@ def _start(name: str, value: Any, others: Mapping[str, Any]) -> tuple[float, flo
     return in_range(name, J0), in_range(name, tracking0)
 
 
+def _samples(name: str, value: Any, others: Mapping[str, Any]) -> Any:
+    checks.number(name, value, least=1, most=1e200)
+    return value  # a function that runs them wants a whole number, one that bounds them need not
+
+
 def _result(name: str, value: Any, others: Mapping[str, Any]) -> Any:
     check_result(name, value)
     return value
@@ -98,7 +103,7 @@ CHECKS: dict[str, Callable[[str, Any, Mapping[str, Any]], Any]] = {
     "start": _start,
     "result": _result,
     "order": lambda name, value, others: checks.integer(name, value, least=1, below=3),
-    "n_samples": lambda name, value, others: checks.number(name, value, least=1, most=1e200),
+    "n_samples": _samples,
     **{name: lambda name, value, others: in_range(name, value, "radius" in name) for name in RANGES if name != "start"},
     **{name: lambda name, value, others: checks.integer(name, value, least=COUNTS[name]) for name in COUNTS},
     **{name: lambda name, value, others: checks.one_of(name, value, WORDS[name]) for name in WORDS},

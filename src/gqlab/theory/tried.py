@@ -81,6 +81,7 @@ def try_steps(
     """
     from gqlab.engine.run import run
 
+    n_samples = checks.integer("n_samples", n_samples, least=1)
     edge = mean_dynamics_step_sizes(problem, theta0)
     if edge is None:
         return None
