@@ -47,12 +47,12 @@ def draw(comparison: Comparison) -> Any:
         style = "-" if k < len(COLOURS) else (0, (4, 1.5 + 0.7 * (k - len(COLOURS))))
         axes.plot(row.samples[seen], row.curve[seen], color=colour, linestyle=style, linewidth=1.4, zorder=3)
         ends.append((row.name, float(row.curve[seen][-1]), colour))
-    floor = np.exp(np.log(comparison.floor).mean(axis=0))
+    floor = np.median(comparison.floor, axis=0)
     axes.plot(comparison.moments, floor, color=INK, linewidth=3.2, zorder=2, marker="o", markersize=5)
     ends.append(("the floor", float(floor[-1]), INK))
     axes.set(xscale="log", yscale="log", xlim=(comparison.moments[0] / 3, comparison.moments[-1]))
     axes.set_xlabel("samples")
-    axes.set_title(r"$\|\nabla J(\theta)\|^2$, geometric mean over problems", loc="left", fontsize=10, color=INK)
+    axes.set_title(r"$\|\nabla J(\theta)\|^2$, median over problems", loc="left", fontsize=10, color=INK)
     page.text(0.085, 0.955, comparison.title, fontsize=11, fontweight="bold", color=INK)
     axes.grid(True, which="major", linewidth=0.5, color="#d8dee4")
     for side in ("top", "right"):
@@ -69,10 +69,10 @@ def _label(axes: Any, ends: list[tuple[str, float, str]]) -> None:
     wanted = np.array([(np.log(value) - low) / (high - low) for _, value, _ in ends])
     for (name, value, colour), y in zip(ends, apart(wanted, LABEL_GAP), strict=True):
         axes.annotate(
-            name, (1.0, (np.log(value) - low) / (high - low)), (1.06, y), xycoords="axes fraction",
+            name, (1.0, (np.log(value) - low) / (high - low)), (1.07, y), xycoords="axes fraction",
             textcoords="axes fraction", va="center", color=INK if colour == SOFT else colour, annotation_clip=False,
             fontweight="bold" if name == "the floor" else "normal",
-            arrowprops={"arrowstyle": "-", "color": colour, "linewidth": 0.7, "shrinkA": 1, "shrinkB": 0},
+            arrowprops={"arrowstyle": "-", "color": colour, "linewidth": 0.7, "shrinkA": 1, "shrinkB": 0, "relpos": (0, 0.5)},
         )  # fmt: skip
 
 

@@ -53,7 +53,7 @@ class Row:
         FloatArray  # (n_factors,)  the median multiple at the last moment with steps times FACTORS; empty: no steps
     )
     samples: FloatArray  # (n_records,)  of the curve
-    curve: FloatArray  # (n_records,)  ‖∇J‖², mean over runs, geometric mean over problems
+    curve: FloatArray  # (n_records,)  ‖∇J‖², mean over runs, median over problems
 
     @property
     def near(self) -> FloatArray:
@@ -181,7 +181,7 @@ class Bench:
         spent = time.process_time() - began
         used = int(results[0].samples[-1])
         gradients = self.gradients(results)
-        curve = np.exp(np.mean([np.log(g.mean(axis=0)) for g in gradients], axis=0))
+        curve = np.median([g.mean(axis=0) for g in gradients], axis=0)
         drawn = results[0].samples
         shown = np.append(drawn[1:] != drawn[:-1], True)  # of several records in an epoch the last one
         return {
