@@ -72,7 +72,9 @@ def _label(axes: Any, ends: list[tuple[str, float, str]]) -> None:
             name, (1.0, (np.log(value) - low) / (high - low)), (1.07, y), xycoords="axes fraction",
             textcoords="axes fraction", va="center", color=INK if colour == SOFT else colour, annotation_clip=False,
             fontweight="bold" if name == "the floor" else "normal",
-            arrowprops={"arrowstyle": "-", "color": colour, "linewidth": 0.7, "shrinkA": 1, "shrinkB": 0, "relpos": (0, 0.5)},
+            arrowprops={
+                "arrowstyle": "-", "color": colour, "linewidth": 0.7, "shrinkA": 1, "shrinkB": 0, "relpos": (0, 0.5)
+            },
         )  # fmt: skip
 
 
