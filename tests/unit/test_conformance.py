@@ -173,7 +173,11 @@ def algorithm_of(kind: type[gq.Algorithm], parameters: dict[str, Any]) -> gq.Alg
         raise AssertionError(f"{kind.__name__} has no defaults: add its parameters to SMALL and OTHER") from error
 
 
-@pytest.fixture(params=OWN_ALGORITHMS, ids=lambda kind: kind.__name__)
+#: Those of the family are tested in test_conformance_family.py.
+HERE = [kind for kind in OWN_ALGORITHMS if kind.__module__ != "gqlab.algorithms.family"]
+
+
+@pytest.fixture(params=HERE, ids=lambda kind: kind.__name__)
 def algorithm(request):
     return algorithm_of(request.param, SMALL)
 
