@@ -53,6 +53,8 @@ def cost(row: Row) -> list[str]:
 
 
 def heading(c: Comparison) -> str:
+    if len(c.seeds) == 1:
+        return f"{c.title}: one problem, {c.scale.n_runs} runs, seed {c.seeds[0]}"
     return f"{c.title}: {len(c.seeds)} problems, {c.scale.n_runs} runs each, seeds {c.seeds[0]} to {c.seeds[-1]}"
 
 
