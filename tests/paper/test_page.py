@@ -48,7 +48,7 @@ def test_what_a_reader_finds(report, tiny_results):
 
 def test_a_quick_page_judges_nothing(tiny_results):
     judged = judge_all(tiny_results)
-    text = page(judged, tiny_results, About(Tiny(quick=True), "gqlab reproduce --quick", {"gqlab": "0"}, 1.0))
+    text = page(judged, tiny_results, About(Tiny(quick=True), "gqlab reproduce --quick", {"gqlab": "0"}))
     assert text.count(words.PREVIEW) >= 2
     for outcome in ("holds", "weaker than claimed", "undecided", "reversed"):
         assert f'">{outcome}</span>' not in text

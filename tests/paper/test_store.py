@@ -210,7 +210,7 @@ def test_a_crafted_file_counts_as_none(store, capsys, change):
 
 
 def test_a_file_that_is_damaged_is_computed_again_and_force_does_not_read(store, monkeypatch, capsys):
-    experiment, scale = BY_NAME["garnet-mspbe"], Tiny(n_further=0)
+    experiment, scale = BY_NAME["garnet-mspbe"], Tiny(population=1)
     run_missing(experiment, scale, store, quiet=True)
     files = {path: path.read_bytes() for path in store.folder.iterdir()}
     victim = min(files)

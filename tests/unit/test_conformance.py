@@ -153,7 +153,10 @@ def test_operators_of_a_kind_that_is_not_listed_cannot_be_joined():
 
 # --- Algorithms -----------------------------------------------------------------------------------------------------
 
-OWN_ALGORITHMS = [kind for kind in ALGORITHMS.values() if kind.__module__.startswith("gqlab.")]
+OWN_ALGORITHMS = [kind for kind in ALGORITHMS.values() if kind.__module__.startswith("gqlab.algorithms.")]
+
+#: How far two forms of one run may be apart; a solution is known to what its tolerance leaves.
+APART = {"LeastSquaresGreedyGQ": 1e-8}
 
 #: Parameters that suit runs of some hundred samples, for the algorithms that have them.
 SMALL = {"eta_theta": 0.1, "eta_omega": 0.05, "radius": 3.0, "batch_size": 20, "n_trajectories": 2, "horizon": 5,
@@ -229,7 +232,8 @@ def test_a_run_does_not_depend_on_what_is_watched(algorithm, garnet_problem):
     """Bit for bit on what; to the last digits on whether: that is other compiled code."""
     watched = gq.run(garnet_problem, algorithm, SAMPLES, 3, record_every=1, watch=WATCHES)
     assert_part_of(gq.run(garnet_problem, algorithm, SAMPLES, 3, record_every=1, watch=WATCHES[1]), watched)
-    assert_part_of(gq.run(garnet_problem, algorithm, SAMPLES, 3, record_every=1), watched, 1e-12)
+    apart = APART.get(type(algorithm).__name__, 1e-12)
+    assert_part_of(gq.run(garnet_problem, algorithm, SAMPLES, 3, record_every=1), watched, apart)
 
 
 @pytest.mark.parametrize("watch", [None, WATCHES], ids=["unwatched", "watched"])
@@ -321,4 +325,4 @@ def test_the_source_without_the_compiler_gives_the_same_run(algorithm, garnet_pr
             known = ~np.isnan(expected)
             assert np.array_equal(np.isnan(interpreted[name]), ~known), name
             if known.any():
-                assert_close(interpreted[name][known], expected[known], 1e-12)
+                assert_close(interpreted[name][known], expected[known], APART.get(type(algorithm).__name__, 1e-12))

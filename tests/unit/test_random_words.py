@@ -10,14 +10,13 @@ from test_watch import key, word
 import gqlab as gq
 from conftest import assert_close
 from gqlab.engine.memory import part
-from gqlab.engine.steps import policy_gradient_estimate
+from gqlab.engine.steps import policy_gradient_estimate, svrg_part
 from gqlab.estimators.base import begin, step
 from gqlab.estimators.policy_search import PolicyGradientStep
-from gqlab.estimators.svrg import STOP_LOOK, SVRG
 from gqlab.rules.dispatch import at
 from gqlab.rules.memory import Sizes
 from gqlab.rules.point import DensePoint, Rates
-from gqlab.samples.streams import Identity, World
+from gqlab.samples.streams import STOP_LOOK, Identity, World
 from gqlab.samples.tables import problem_tables
 
 EPISODE, EPISODE_START = 16, 17
@@ -83,8 +82,7 @@ def world_of(problem: gq.Problem, stop: int) -> World:
 @pytest.mark.parametrize("stop", [0, 1])
 def test_a_batch_that_is_asked_to_stop_is_left_within_so_many_samples(stop, garnet_problem):
     M, unseen = 8 * STOP_LOOK, 2**32 - 1
-    sizes = Sizes(4, 3, 5, most={"batch_size": M})
-    svrg = part(SVRG, sizes, batch_size=M)
+    sizes, svrg = Sizes(4, 3, 5), svrg_part(4, 3, 5, M)
     svrg.batch[:] = unseen
     begin_once(svrg, world_of(garnet_problem, stop), part(DensePoint, sizes), 4, 3)
     n_drawn = int((svrg.batch != unseen).sum())

@@ -76,6 +76,7 @@ class Epochs(Algorithm):
     def epoch_ends(self, updates: int) -> Counts:
         """The updates with which epochs end, from 0 to the first that is not below ``updates``."""
         if self.growth_units == GROWTH_UNIT:
+            checks.memory("n_samples", updates, updates // self.batch_size)
             return np.arange(-(-updates // self.batch_size) + 1) * self.batch_size
         ends, size = [0], float(self.batch_size)
         while ends[-1] < updates:
@@ -86,10 +87,14 @@ class Epochs(Algorithm):
     def n_updates(self, n_samples: int) -> int:
         if self.batch_size > n_samples:
             raise ValueError(f"batch_size is {self.batch_size}, more than n_samples = {n_samples}: not one epoch fits")
+        if self.growth_units == GROWTH_UNIT:
+            return n_samples // self.batch_size * self.batch_size
         ends = self.epoch_ends(n_samples)
         return int(ends[ends <= n_samples][-1])
 
     def whole(self, updates: Counts) -> Counts:
+        if self.growth_units == GROWTH_UNIT:
+            return -(-updates // self.batch_size) * self.batch_size
         ends = self.epoch_ends(int(np.max(updates, initial=0)))
         return ends[np.searchsorted(ends, updates)]
 
@@ -97,6 +102,8 @@ class Epochs(Algorithm):
         return self.whole(updates)
 
     def gradient_evaluations(self, updates: Counts) -> Counts:
+        if self.as_in_the_paper:
+            return self.whole(updates) + 2 * updates  # M for the batch means, 2 for every update
         ends = self.epoch_ends(int(np.max(updates, initial=0)))
         batches = np.cumsum(ends) if self.keeps_all else ends  # all that the batch means have cost by then
         return batches[np.searchsorted(ends, updates)] + 2 * updates  # 2 for every update
