@@ -120,6 +120,7 @@ def test_numbers_and_places():
     placed = apart(wanted, 0.05)
     assert (np.diff(placed) > 0.05 - 1e-12).all()
     assert_close(placed, np.array([0.06, 0.11, 0.16, 0.5, 0.875, 0.925]), 1e-12)
+    assert_close(apart(np.zeros(4), 0.05), np.array([-0.06, -0.01, 0.04, 0.09]), 1e-12)  # no lower than the page
 
 
 def test_a_store_gives_back_what_is_whole(tmp_path):

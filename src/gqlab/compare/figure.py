@@ -17,6 +17,8 @@ COLOURS = ("#0072b2", "#009e73", "#d55e00", "#cc79a7", "#56b4e9", "#e69f00")
 INK, SOFT = "#24292f", "#8c959f"
 #: The least distance of two labels, as a part of the height.
 LABEL_GAP = 0.052
+#: The lowest place of a label: beneath the axis, but on the page.
+LOWEST = -0.06
 
 
 def write_figure(comparison: Comparison, folder: Path) -> str:
@@ -87,4 +89,4 @@ def apart(wanted: FloatArray, gap: float) -> FloatArray:
             total, n = groups.pop()
             groups[-1] = (groups[-1][0] + total, groups[-1][1] + n)
     level = np.concatenate([np.full(n, total / n) for total, n in groups])
-    return np.asarray(level + gap * np.arange(len(wanted)))
+    return np.asarray(np.maximum(level, LOWEST) + gap * np.arange(len(wanted)))
