@@ -104,15 +104,17 @@ class Algorithm:
 
     def n_updates(self, n_samples: int) -> int:
         """The updates that a budget of samples allows."""
-        return n_samples
+        if self.samples_per_update > n_samples:
+            raise ValueError(f"an update takes {self.samples_per_update} samples, more than n_samples = {n_samples}")
+        return n_samples // self.samples_per_update
 
     def samples(self, updates: Counts) -> Counts:
         """The samples that have been drawn when so many updates are done."""
-        return updates
+        return updates * self.samples_per_update
 
     def gradient_evaluations(self, updates: Counts) -> Counts:
-        """The evaluations of (G_x, H_x) by then, as the algorithm is written in the paper."""
-        return updates
+        """The evaluations of (G_x, H_x) by then, as the algorithm is written in the paper: one for each sample."""
+        return self.samples(updates)
 
     def whole(self, updates: Counts) -> Counts:
         """The first counts of updates, these or later, at which a run can be left and gone on with."""

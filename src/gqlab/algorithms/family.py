@@ -226,17 +226,6 @@ class NestedGreedyGQ(Algorithm):
         """inner_steps + batch_size."""
         return self.inner_steps + self.batch_size
 
-    def n_updates(self, n_samples: int) -> int:
-        if self.samples_per_update > n_samples:
-            raise ValueError(f"an update takes {self.samples_per_update} samples, more than n_samples = {n_samples}")
-        return n_samples // self.samples_per_update
-
-    def samples(self, updates: Counts) -> Counts:
-        return updates * self.samples_per_update
-
-    def gradient_evaluations(self, updates: Counts) -> Counts:
-        return self.samples(updates)
-
 
 @dataclass(frozen=True)
 class LeastSquaresGreedyGQ(Moments):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from gqlab import checks
-from gqlab.algorithms.base import Algorithm, Counts
+from gqlab.algorithms.base import Algorithm
 from gqlab.estimators.policy_search import ActorCriticStep, PolicyGradientStep
 from gqlab.operators import Softmax
 from gqlab.problem import Problem
@@ -97,17 +97,6 @@ class PolicyGradient(Algorithm):
     def samples_per_update(self) -> int:  # type: ignore[override]
         """n_trajectories · horizon."""
         return self.n_trajectories * self.horizon
-
-    def n_updates(self, n_samples: int) -> int:
-        if self.samples_per_update > n_samples:
-            raise ValueError(f"an update takes {self.samples_per_update} samples, more than n_samples = {n_samples}")
-        return n_samples // self.samples_per_update
-
-    def samples(self, updates: Counts) -> Counts:
-        return updates * self.samples_per_update
-
-    def gradient_evaluations(self, updates: Counts) -> Counts:
-        return self.samples(updates)
 
 
 def _check_softmax(algorithm: Algorithm, problem: Problem) -> None:
