@@ -45,16 +45,17 @@ class FourierRule(NamedTuple):
     frequencies: Any  # (n_in, K): c
 
     def encode_row(self, observation, first, index, value, first_out):
+        phi = value[first_out:]  # counted from 0, the loops below are done for several k at once
         n_in, K = self.frequencies.shape
         for k in range(K):
-            value[first_out + k] = 0.0
+            phi[k] = 0.0
         for i in range(n_in):
             x = unit(observation[first + i], self.scaling[0, i], self.scaling[1, i])
             for k in range(K):
-                value[first_out + k] += x * self.frequencies[i, k]
+                phi[k] += x * self.frequencies[i, k]
         scale = 1.0 / math.sqrt(K)
         for k in range(K):
-            value[first_out + k] = scale * cos_pi(value[first_out + k])
+            phi[k] = scale * cos_pi(phi[k])
 
 
 @entry

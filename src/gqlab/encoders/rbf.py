@@ -22,24 +22,25 @@ class RBFRule(NamedTuple):
     centers: Any  # (n_in, K): centres in the same units, c/(√2 w)
 
     def encode_row(self, observation, first, index, value, first_out):
+        phi = value[first_out:]  # counted from 0, the loops below are done for several k at once
         n_in, K = self.centers.shape
         for k in range(K):
-            value[first_out + k] = 0.0
+            phi[k] = 0.0
         for i in range(n_in):
             x = self.scaling[2, i] * unit(observation[first + i], self.scaling[0, i], self.scaling[1, i])
             for k in range(K):
-                value[first_out + k] += (x - self.centers[i, k]) ** 2
-        nearest = value[first_out]
+                phi[k] += (x - self.centers[i, k]) ** 2
+        nearest = phi[0]
         for k in range(K):
-            nearest = min(nearest, value[first_out + k])
+            nearest = min(nearest, phi[k])
         square = 0.0
         for k in range(K):
-            g = exp(nearest - value[first_out + k])
-            value[first_out + k] = g
+            g = exp(nearest - phi[k])
+            phi[k] = g
             square += g * g
         scale = 1.0 / math.sqrt(square)
         for k in range(K):
-            value[first_out + k] *= scale
+            phi[k] *= scale
 
 
 @entry

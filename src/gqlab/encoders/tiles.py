@@ -56,9 +56,10 @@ class TileRule(NamedTuple):
             whole, part = tile(observation[first + i], self.scaling[0, i], self.scaling[1, i], self.scaling[2, i], n)
             least = np.int32(n - part)
             inside = np.int32(stride * whole)
+            tilings = index[first_out + out :]  # counted from 0, the loop below is done for several t at once
             for t in range(n):
                 beyond = stride if self.shifts[j, t] >= least else np.int32(0)
-                index[first_out + out + t] += inside + beyond
+                tilings[t] += inside + beyond
 
 
 @rule
@@ -85,10 +86,11 @@ class HashedTileRule(NamedTuple):
         for m in range(self.members.shape[0]):
             i, out, j = self.members[m, 0], self.members[m, 2], self.members[m, 3]
             whole, part = tile(observation[first + i], self.scaling[0, i], self.scaling[1, i], self.scaling[2, i], n)
+            tilings = index[first_out + out :]
             for t in range(n):
                 coordinate = int(whole) + (1 if self.shifts[j, t] >= n - part else 0)
-                h = mixed(int(index[first_out + out + t]) & 0xFFFFFFFF, coordinate)
-                index[first_out + out + t] = h - (1 << 32) if h >> 31 else h  # the same bits, as a signed number
+                h = mixed(int(tilings[t]) & 0xFFFFFFFF, coordinate)
+                tilings[t] = h - (1 << 32) if h >> 31 else h  # the same bits, as a signed number
         for k in range(self.starts.size):
             h = int(index[first_out + k]) & 0xFFFFFFFF
             index[first_out + k] = self.starts[k] + ((h * int(self.block[0])) >> 32)
