@@ -16,6 +16,9 @@ from gqlab.rules.dispatch import rule
 #: Spaces write the largest float32 where they mean no bound.
 UNBOUNDED = 1e30
 
+#: A dimension within less does not change: the inverse of its width would leave the finite numbers.
+NARROW = 1e-290
+
 
 @rule
 def unit(x, low, inverse):
@@ -77,8 +80,7 @@ class Bounded(Encoder):
     def _inverse(self) -> FloatArray:
         """1/(high − low), and 0 where a dimension never changes."""
         width = self.high_ - self.low_
-        least = 1 / np.finfo(float).max
-        return np.where(width > least, 1 / np.maximum(width, least), 0.0)
+        return np.divide(1.0, width, out=np.zeros(len(width)), where=width > NARROW)
 
 
 def _given(name: str, value: Any, n: int) -> FloatArray:
