@@ -68,7 +68,7 @@ def numbers(name: str, value: ArrayLike) -> FloatArray:
         raise ValueError(f"{name} is not an array of numbers: {' '.join(str(error).split())}") from None
 
 
-def instance(name: str, value: Any, kind: type, example: str) -> None:
+def instance(name: str, value: Any, kind: type | tuple[type, ...], example: str) -> None:
     """``value`` is a ``kind``."""
     if not isinstance(value, kind):
         raise ValueError(f"{name} is {shown(value)}, expected {example}")

@@ -17,10 +17,12 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+from gymnasium import spaces
 from hypothesis import strategies as st
 
 import gqlab as gq
 from gqlab import theory
+from gqlab.encoders import ENCODERS, Encoder, Flattener, as_encoder, discrete_actions, encoder_from_dict
 from gqlab.exact import Exact
 
 S, A, D = 4, 2, 3
@@ -64,6 +66,24 @@ def sharp() -> Any:
 @functools.cache
 def grid() -> gq.GridResult:
     return gq.grid([SMALL], gq.sweep(gq.GreedyGQ, eta_theta=[0.01, 0.02]), 20, 1)
+
+
+#: What encoders are fitted to: whole numbers, for those that need them.
+OBSERVATIONS = np.array([[0.0, 1.0, 2.0], [3.0, 2.0, 5.0], [1.0, 1.0, 0.0]])
+
+
+def encoder(kind: type[Encoder]) -> Encoder:
+    return kind().fit(OBSERVATIONS)
+
+
+def fitted(kind: type[Encoder]) -> Callable[..., Any]:
+    """The constructor of an encoder, and its fit: encoders check their parameters there."""
+
+    def make(**arguments: Any) -> Any:
+        return kind(**arguments).fit(OBSERVATIONS).encode_batch(OBSERVATIONS)
+
+    make.__signature__ = inspect.signature(kind)  # type: ignore[attr-defined]
+    return make
 
 
 def arrays(*shape: int) -> st.SearchStrategy[Any]:
@@ -194,6 +214,28 @@ VALID: dict[str, Callable[[], st.SearchStrategy[Any]]] = {
     "path": lambda: one("no/such/folder/file.npz"),
     "parameters": lambda: one({}, {"eta_theta": [0.1, 0.2]}, {"radius": 2.0, "eta_omega": 0.5}),
     "labels": lambda: one({}, {"seed": 0}, {"eta_theta": 0.01}),
+    "X": lambda: one(OBSERVATIONS, OBSERVATIONS[:1].tolist(), OBSERVATIONS.astype(np.float32)),
+    "y": lambda: one(None),
+    "observation": lambda: one(*OBSERVATIONS, [0, 1, 0]),
+    "Flattener.observation": lambda: one(np.zeros(3), [0, 1, 0]),
+    "flatten_batch.observation": lambda: one(np.zeros((2, 3)), [[0, 1, 0]]),
+    "space": lambda: one(spaces.Box(-1, 1, (3,)), spaces.MultiDiscrete([2, 2, 2])),
+    "discrete_actions.space": lambda: one(spaces.Discrete(3)),
+    "n_tilings": lambda: one(1, 8),
+    "bins": lambda: one(1, 8, [1, 2, 3]),
+    "low": lambda: one(None, -3, [-3.0, None, 0.0], np.full(3, -1e20)),
+    "high": lambda: one(None, 6, [6.0, 1e20, None]),
+    "TileCoder.groups": lambda: one(None, [(0, 1), (2,)]),
+    "hash_size": lambda: one(None, 100),
+    "max_interactions": lambda: one(None, 1, 2),
+    "n_centers": lambda: one(1, 3, [1, 2, 3]),
+    "centers": lambda: one(None, np.zeros((2, 3)), [[0, 1e9, 1]]),
+    "width": lambda: one(None, 0.5, [0.1, 1, 1e300]),
+    "n_values": lambda: one(None, 10, [6, 7, 8]),
+    "bias": lambda: one(True, False),
+    "scale": lambda: one(True, False),
+    "values": lambda: one(*(encoder(kind).to_dict() for kind in ENCODERS)),
+    "encoder": lambda: one(gq.TileCoder()),
     "kwargs": lambda: one({}, {"is_slippery": False}),
 }
 
@@ -219,7 +261,10 @@ def functions() -> Iterator[tuple[str, Callable[..., Any], tuple[str, ...]]]:
             thing = getattr(module, name)
             if not callable(thing) or inspect.isabstract(thing) or thing in NOT_CALLED:
                 continue
-            yield name, thing, (name,)
+            is_encoder = inspect.isclass(thing) and issubclass(thing, Encoder)
+            yield name, fitted(thing) if is_encoder else thing, (name,)
+    for function in (encoder_from_dict, as_encoder, discrete_actions, Flattener):
+        yield function.__name__, function, (function.__name__,)
     for owner, objects in METHODS.items():
         for name in public_methods(owner):
             for k, thing in enumerate(objects):
@@ -244,10 +289,23 @@ METHODS: dict[type, list[Callable[[], Any]]] = {
     gq.GridResult: [grid],
     gq.RunResult: [result],
     **{type(operator): [lambda operator=operator: operator] for operator in OPERATORS},
+    **{kind: [functools.partial(encoder, kind)] for kind in ENCODERS},
+    Flattener: [lambda: Flattener(spaces.Box(-1, 1, (3,)))],
 }
 
 #: Methods for the inside: they trust their callers.
 INSIDE = {"check", "numbers", "tables", "smoothness", "chain", "watched_columns", "compiled", "mro"}
+
+#: And those of scikit-learn; and ``encode``, which does not look for NaN.
+INSIDE |= {
+    "encode",
+    "fit_transform",
+    "get_feature_names_out",
+    "get_metadata_routing",
+    "get_params",
+    "set_output",
+    "set_params",
+}
 
 
 def parameters(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:

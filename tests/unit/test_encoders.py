@@ -331,7 +331,7 @@ def test_a_value_that_was_never_seen_is_named():
         encoder.transform([[1, 30], [2, 20]])
     with pytest.raises(ValueError, match=r"^observation\[1\] is 20, expected one of the 2 values 10, ..., 30$"):
         encoder.encode(np.array([1.0, 20.0]))
-    with pytest.raises(ValueError, match=r"^X\[0, 0\] is 3, expected one of the 3 values 0, ..., 2$"):
+    with pytest.raises(ValueError, match=r"^X\[0, 0\] is 3, expected one of the 3 values 0, ..., 2 of n_values$"):
         gq.OneHot(n_values=3).fit([[3]])
 
 

@@ -41,6 +41,9 @@ if TYPE_CHECKING:
 #: Indices are 32-bit numbers.
 MOST_FEATURES = 2**31 - 1
 
+#: What compiled code reads as it is.
+DOUBLE, SINGLE = np.dtype(np.float64), np.dtype(np.float32)
+
 #: Every feature of a dense encoder costs time in every step: more of them are a mistake.
 MOST_DENSE_FEATURES = 2**20
 
@@ -177,14 +180,12 @@ class Encoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         except AttributeError:
             check_is_fitted(self)
             raise
-        if type(observation) is not np.ndarray or observation.shape != (self.n_features_in_,):
-            observation = self._one(observation)
+        plain = type(observation) is np.ndarray and (observation.dtype is DOUBLE or observation.dtype is SINGLE)
+        if not plain or observation.shape != (self.n_features_in_,):
+            observation = checks.array("observation", observation, (self.n_features_in_,))
         out = np.empty(self.n_active_, np.int32 if self.kind == "binary" else np.float64)
         self._encode_one(*part, observation, out)
         return out
-
-    def _one(self, observation: Any) -> FloatArray:
-        return checks.array("observation", observation, (self.n_features_in_,))
 
     def encode_batch(self, X: ArrayLike) -> NDArray[Any]:
         """Observations (n, n_in): the active features, int32 (n, n_active), or all features, float64 (n, K)."""
@@ -218,8 +219,10 @@ class Encoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         """X as scikit-learn checks it, with its messages in one line."""
         try:
             rows = validate_data(self, X, reset=reset, dtype=np.float64, order="C", ensure_all_finite=False)
-        except ValueError as error:
-            raise ValueError(f"X: {one_line(error)}") from None
+        except Exception as error:  # what NumPy cannot convert may raise anything
+            text = one_line(error)
+            text = text if len(text) < 400 else f"{text[:200]} … {text[-200:]}"  # scikit-learn shows whole arrays
+            raise (TypeError if isinstance(error, TypeError) else ValueError)(f"X: {text}") from None
         _finite(rows)
         return rows
 
@@ -264,9 +267,9 @@ def _plain(name: str, value: Any) -> Any:
 
 def counts(name: str, value: Any, n_in: int) -> NDArray[np.int64]:
     """A positive whole number for each of ``n_in`` dimensions: one of each, or one for all."""
-    if np.ndim(value) == 0:
-        return np.full(n_in, checks.integer(name, value, least=1, below=MOST_FEATURES))
     given = checks.plain_array(name, value)
+    if given.ndim == 0:
+        return np.full(n_in, checks.integer(name, value, least=1, below=MOST_FEATURES))
     if given.shape != (n_in,):
         raise ValueError(f"{name} has shape {given.shape}, expected a whole number or ({n_in},)")
     each = [checks.integer(f"{name}[{i}]", n, least=1, below=MOST_FEATURES) for i, n in enumerate(given.tolist())]

@@ -87,8 +87,10 @@ def _given(name: str, value: Any, n: int) -> FloatArray:
     """One bound for each dimension, NaN where none is given."""
     if value is None:
         return np.full(n, np.nan)
-    if np.ndim(value) == 0:
+    given = checks.plain_array(name, value)
+    if given.ndim == 0:
         return np.full(n, checks.number(name, value))
-    if np.shape(value) != (n,):
-        raise ValueError(f"{name} has shape {np.shape(value)}, expected a number or ({n},)")
-    return np.array([np.nan if v is None else checks.number(f"{name}[{i}]", v) for i, v in enumerate(value)])
+    if given.shape != (n,):
+        raise ValueError(f"{name} has shape {given.shape}, expected a number or ({n},)")
+    each = [np.nan if v is None else checks.number(f"{name}[{i}]", v) for i, v in enumerate(given.tolist())]
+    return np.array(each)

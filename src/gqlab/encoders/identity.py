@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gqlab import checks
 from gqlab.checks import FloatArray
 from gqlab.encoders.base import encode_row
 from gqlab.encoders.bounds import Bounded
@@ -67,6 +68,8 @@ class Identity(Bounded):
         self.scale = scale
 
     def _bound(self, low: FloatArray, high: FloatArray) -> None:
+        for name, value in (("bias", self.bias), ("scale", self.scale)):
+            checks.instance(name, value, (bool, np.bool_), "True or False")
         if self.scale:
             super()._bound(low, high)
         else:  # what is not used need not be finite
@@ -75,9 +78,6 @@ class Identity(Bounded):
             self._build()
 
     def _build(self) -> None:
-        for name in ("bias", "scale"):
-            if not isinstance(getattr(self, name), bool | np.bool_):
-                raise ValueError(f"{name} is {getattr(self, name)!r}, expected True or False")
         n_in = self.n_features_in_
         K = n_in + int(self.bias)
         if self.scale:

@@ -70,7 +70,7 @@ class OneHot(Encoder):
            [1., 0., 0.]])
     >>> table.transform([[5]])
     Traceback (most recent call last):
-    ValueError: X[0, 0] is 5, expected one of the 3 values 0, ..., 2
+    ValueError: X[0, 0] is 5, expected one of the 3 values 0, ..., 2 of n_values
     """
 
     kind = "binary"
@@ -150,6 +150,7 @@ class OneHot(Encoder):
 
     def _unknown(self, name: str, value: float, i: int) -> None:
         known = self.values_[i]
+        why = "" if self.n_values is None else " of n_values"
         raise ValueError(
-            f"{name} is {value:.12g}, expected one of the {len(known)} values {known[0]:.12g}, ..., {known[-1]:.12g}"
+            f"{name} is {value:.12g}, expected one of the {len(known)} values {known[0]:.12g}, ..., {known[-1]:.12g}{why}"
         )

@@ -122,7 +122,8 @@ class RBF(Bounded):
 
 def _width(value: Any, n_in: int) -> FloatArray:
     """A positive width for each dimension. Widths below 1e-100 would leave the finite numbers."""
-    given = (
-        np.full(n_in, checks.number("width", value)) if np.ndim(value) == 0 else checks.array("width", value, (n_in,))
-    )
-    return np.array([checks.number(f"width[{i}]", w, least=1e-100) for i, w in enumerate(given)])
+    given = checks.numbers("width", value)
+    if given.ndim and given.shape != (n_in,):
+        raise ValueError(f"width has shape {given.shape}, expected a number or ({n_in},)")
+    each = np.broadcast_to(given, n_in).tolist()
+    return np.array([checks.number(f"width[{i}]", w, least=1e-100) for i, w in enumerate(each)])

@@ -54,7 +54,7 @@ def _inner(values: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     return inner
 
 
-def as_encoder(value: Any) -> Encoder:
+def as_encoder(encoder: Any) -> Encoder:
     """An encoder as it is; anything else with ``transform``, such as a pipeline of scikit-learn, as a ``Foreign``.
 
     Examples
@@ -64,11 +64,11 @@ def as_encoder(value: Any) -> Encoder:
     >>> as_encoder(StandardScaler().fit([[0.0], [1.0]])).kind
     'dense'
     """
-    if isinstance(value, Encoder):
-        return value
-    if isinstance(value, type) or not callable(getattr(value, "transform", None)):
+    if isinstance(encoder, Encoder):
+        return encoder
+    if isinstance(encoder, type) or not callable(getattr(encoder, "transform", None)):
         raise ValueError(
-            f"encoder is {checks.shown(value)}, expected one of gqlab's ({', '.join(k.__name__ for k in ENCODERS)}) or "
+            f"encoder is {checks.shown(encoder)}, expected one of gqlab's ({', '.join(k.__name__ for k in ENCODERS)}) or "
             "an object with transform(X)"
         )
-    return Foreign(value)
+    return Foreign(encoder)

@@ -105,6 +105,7 @@ class Flattener:
             if given.shape != wanted or (parts and len(parts[0]) != n):
                 shown = ", ".join(map(str, (len(parts[0]) if parts else "n", *leaf.shape) if batched else leaf.shape))
                 raise ValueError(f"{name} has shape {given.shape}, expected ({shown})")
+            checks.finite(name, given)
             parts.append(given.reshape(n, leaf.end - leaf.first))
         return np.concatenate(parts, axis=1)
 
