@@ -26,7 +26,7 @@ test: setup ## Lint, types, doctests and tests
 
 # Code that checks its bounds is other code: it has a cache of its own.
 bounds: setup ## Run the compiled functions with checks of all array bounds
-	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(VENV)/bounds $(BIN)/python -m pytest -n auto tests/unit/test_bounds.py tests/unit/test_vectors.py
+	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(VENV)/bounds $(BIN)/python -m pytest -n auto tests/unit/test_bounds.py tests/unit/test_vectors.py tests/unit/test_encoders.py
 
 CASES ?= 100000
 fuzz: setup ## 100,000 hostile calls, and damaged files, printed as figures; CASES=N for another number

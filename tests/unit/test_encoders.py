@@ -409,7 +409,7 @@ def test_as_encoder_gives_an_encoder_back_and_refuses_the_rest():
     encoder = gq.Fourier()
     assert as_encoder(encoder) is encoder
     for wrong in (3, "TileCoder", None, StandardScaler):
-        with pytest.raises(ValueError, match=r"^encoder is .*, expected one of gqlab's"):
+        with pytest.raises(ValueError, match=r"^encoder is .*, expected one of TileCoder"):
             as_encoder(wrong)
 
 

@@ -150,7 +150,6 @@ class OneHot(Encoder):
 
     def _unknown(self, name: str, value: float, i: int) -> None:
         known = self.values_[i]
+        values = f"{len(known)} values {known[0]:.12g}, ..., {known[-1]:.12g}"
         why = "" if self.n_values is None else " of n_values"
-        raise ValueError(
-            f"{name} is {value:.12g}, expected one of the {len(known)} values {known[0]:.12g}, ..., {known[-1]:.12g}{why}"
-        )
+        raise ValueError(f"{name} is {value:.12g}, expected one of the {values}{why}")

@@ -67,8 +67,6 @@ def as_encoder(encoder: Any) -> Encoder:
     if isinstance(encoder, Encoder):
         return encoder
     if isinstance(encoder, type) or not callable(getattr(encoder, "transform", None)):
-        raise ValueError(
-            f"encoder is {checks.shown(encoder)}, expected one of gqlab's ({', '.join(k.__name__ for k in ENCODERS)}) or "
-            "an object with transform(X)"
-        )
+        names = ", ".join(kind.__name__ for kind in ENCODERS)
+        raise ValueError(f"encoder is {checks.shown(encoder)}, expected one of {names}, or an object with transform(X)")
     return Foreign(encoder)
