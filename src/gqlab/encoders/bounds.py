@@ -92,5 +92,5 @@ def _given(name: str, value: Any, n: int) -> FloatArray:
         return np.full(n, checks.number(name, value))
     if given.shape != (n,):
         raise ValueError(f"{name} has shape {given.shape}, expected a number or ({n},)")
-    each = [np.nan if v is None else checks.number(f"{name}[{i}]", v) for i, v in enumerate(given.tolist())]
+    each = [np.nan if v is None else checks.number(f"{name}[{i}]", v) for i, v in enumerate(value)]
     return np.array(each)
