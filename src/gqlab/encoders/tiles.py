@@ -172,7 +172,7 @@ class TileCoder(Bounded):
         checks.memory("n_tilings", n, 4 * (n_active + n * n_in))
         tiles = [math.prod(int(bins[i]) + 1 for i in group) for group in groups]
         scaling = np.array([self.low_, bins * self._inverse(), bins])
-        shifts = np.array([[(2 * j + 1) * t % n for t in range(n)] for j in range(max(map(len, groups)))], np.int32)
+        shifts = (np.outer(2 * np.arange(max(map(len, groups))) + 1, np.arange(n)) % n).astype(np.int32)
         if self.hash_size is None:
             K = n * sum(tiles)
             if K > MOST_FEATURES:
