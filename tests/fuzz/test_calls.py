@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import os
 import re
@@ -28,6 +29,13 @@ def names(function, arguments):
         "algorithm": {"eta_theta", "eta_omega", "radius", "batch_size"},
     }
     return known.union(*(parts.get(name, set()) for name in known))
+
+
+@pytest.fixture(autouse=True, scope="module")
+def folder(tmp_path_factory):
+    """Some calls write files, under any name."""
+    with contextlib.chdir(tmp_path_factory.mktemp("fuzz")):
+        yield
 
 
 @settings(
