@@ -49,6 +49,7 @@ from gqlab.schedules import Decay
 from gqlab.version import __version__
 
 if TYPE_CHECKING:
+    from gqlab.data import Transitions, collect, health
     from gqlab.encoders import RBF, Fourier, Identity, OneHot, TileCoder
 
 #: The modules of the names that are imported when they are first used: they need packages that gqlab itself does not.
@@ -58,6 +59,9 @@ LAZY = {
     "OneHot": "gqlab.encoders",
     "RBF": "gqlab.encoders",
     "TileCoder": "gqlab.encoders",
+    "Transitions": "gqlab.data",
+    "collect": "gqlab.data",
+    "health": "gqlab.data",
 }
 
 
@@ -104,6 +108,7 @@ __all__ = [
     "StreamingGreedyGQ",
     "TileCoder",
     "Trajectory",
+    "Transitions",
     "UpdateError",
     "VRGreedyGQ",
     "Watch",
@@ -112,10 +117,12 @@ __all__ = [
     "aggregation",
     "baird",
     "batch_indices",
+    "collect",
     "floor",
     "garnet",
     "greedy_gq_steps",
     "grid",
+    "health",
     "pseudo_gradient",
     "random_features",
     "run",

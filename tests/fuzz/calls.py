@@ -86,6 +86,26 @@ def fitted(kind: type[Encoder]) -> Callable[..., Any]:
     return make
 
 
+@functools.cache
+def logged() -> gq.Transitions:
+    states = np.arange(40) % S
+    return gq.Transitions.from_arrays(
+        states,
+        np.arange(40) // 3 % A,
+        np.sin(states),
+        (states + 1) % S,
+        np.arange(40) % 10 == 9,
+        probabilities=np.full(40, 1 / A),
+    )
+
+
+@functools.cache
+def frame() -> Any:
+    import pandas as pd
+
+    return pd.DataFrame({"obs": [0.0, 1.0], "action": [0, 1], "reward": [0.0, 1.0], "done": [False, True]})
+
+
 def arrays(*shape: int) -> st.SearchStrategy[Any]:
     """Numbers of such a shape, of every size that float64 holds."""
     number = st.sampled_from([0.0, 1.0, -0.5, 1e-300, 1e3, -1e150, 1e308, 3])
@@ -236,6 +256,22 @@ VALID: dict[str, Callable[[], st.SearchStrategy[Any]]] = {
     "scale": lambda: one(True, False),
     "values": lambda: one(*(encoder(kind).to_dict() for kind in ENCODERS)),
     "encoder": lambda: one(gq.TileCoder()),
+    "data": lambda: one(logged()),
+    "health.encoder": lambda: one(None, gq.Fourier(2), gq.TileCoder(2, 3), gq.OneHot(S)),
+    "health.target": lambda: one(None, EVALUATION.target, lambda x: np.full((len(x), A), 1 / A)),
+    "env": lambda: one("FrozenLake-v1", "CartPole-v1"),
+    "collect.policy": lambda: one(None, lambda observation: 1),
+    "observations": lambda: one([0, 1, 2], np.zeros((3, 2)), np.ones((3, 1), np.float32)),
+    "next_observations": lambda: one(None, [1, 2, 3], np.zeros((3, 2))),
+    "actions": lambda: one([0, 1, 0], np.zeros((3, 1))),
+    "rewards": lambda: one([0, 0, 1.5], np.full(3, 1e308)),
+    "terminated": lambda: one(None, [0, 0, 1], np.zeros(3, bool)),
+    "truncated": lambda: one(None, [0, 1, 0], np.zeros(3, bool)),
+    "episodes": lambda: one(None, [0, 0, 1], ["a", "a", "a"]),
+    "probabilities": lambda: one(None, [0.5, 1.0, 1e-300]),
+    "df": lambda: one(frame()),
+    "columns": lambda: one(None, {}, {"reward": "obs"}),
+    "dataset": lambda: one("no/such-v0"),
     "kwargs": lambda: one({}, {"is_slippery": False}),
 }
 
@@ -277,7 +313,7 @@ def public_methods(owner: type) -> list[str]:
 
 #: What only carries results, or is made by no user.
 NOT_CALLED = {
-    gq.Algorithm, gq.Floor, gq.Trajectory, gq.UpdateError, gq.Watched, gq.RunResult, gq.GridResult, theory.Choice, theory.GreedyReport,
+    gq.Algorithm, gq.Floor, gq.Trajectory, gq.UpdateError, gq.Watched, gq.RunResult, gq.GridResult, gq.Transitions, theory.Choice, theory.GreedyReport,
     theory.Practical, theory.Repair, theory.Report, theory.Schedule, theory.Sharp, theory.Statement, theory.StepSizes, theory.Tried,
 }  # fmt: skip
 
@@ -288,6 +324,7 @@ METHODS: dict[type, list[Callable[[], Any]]] = {
     gq.FiniteMDP: [lambda: MDP],
     gq.GridResult: [grid],
     gq.RunResult: [result],
+    gq.Transitions: [logged],
     **{type(operator): [lambda operator=operator: operator] for operator in OPERATORS},
     **{kind: [functools.partial(encoder, kind)] for kind in ENCODERS},
     Flattener: [lambda: Flattener(spaces.Box(-1, 1, (3,)))],

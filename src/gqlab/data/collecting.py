@@ -1,0 +1,179 @@
+"""Collecting transitions from an environment."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from gqlab import checks
+from gqlab.data.arrow import needed
+from gqlab.data.transitions import Transitions
+from gqlab.files import one_line
+
+#: Steps between two moves of the progress bar.
+TOLD_EVERY = 1000
+
+Policy = Callable[[Any], Any]
+
+
+def collect(
+    env: Any, policy: Policy | None = None, n_steps: int = 100_000, seed: int = 0, progress: bool | None = None
+) -> Transitions:
+    """Act in an environment and keep the transitions.
+
+    Parameters
+    ----------
+    env : str or gymnasium.Env
+        A name such as ``"CartPole-v1"``, or an environment, with discrete actions.
+    policy : callable, optional
+        A function of the observation that gives the probabilities of all actions, an array (n_actions,), or an action,
+        a whole number. Probabilities are kept beside the transitions; of a policy that gives an action they are not
+        known. Default: all actions alike.
+    n_steps : int
+        Transitions. The last one is marked as truncated, if the environment did not end it.
+    seed : int
+        Of the environment and of the draws. The same seed gives the same data.
+    progress : bool, optional
+        A progress bar on stderr. Default: where stderr is a terminal.
+
+    Returns
+    -------
+    Transitions
+
+    Examples
+    --------
+    >>> import gqlab as gq
+    >>> data = gq.collect("CartPole-v1", n_steps=500, seed=1)
+    >>> data, bool(data.to_chunk().probability[0] == 0.5)
+    (Transitions(n_rows=500, n_actions=2, observation_size=4), True)
+    """
+    n_steps = checks.integer("n_steps", n_steps, least=1)
+    seed = checks.integer("seed", seed, least=0, below=2**32)
+    if policy is not None and not callable(policy):
+        raise ValueError(f"policy is {checks.shown(policy)}, expected a function of the observation, or None")
+    if progress is not None:
+        checks.instance("progress", progress, bool, "True, False or None")
+    checks.memory("n_steps", n_steps, n_steps * 16)
+    own = isinstance(env, str)
+    world = _made(env)
+    try:
+        n_actions, flat = spaces_of(world, "env")
+        arrays = _steps(world, _chooser(policy, n_actions, seed, n_steps), flat, n_steps, seed, progress)
+    finally:
+        if own:
+            world.close()
+    out = Transitions.from_arrays(**arrays, n_actions=n_actions)
+    out.description = f"collected: {getattr(getattr(world, 'spec', None), 'id', type(world).__name__)}"
+    return out
+
+
+def _made(env: Any) -> Any:
+    """The environment that a name stands for, or the one given."""
+    import gymnasium
+
+    if isinstance(env, str):
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of an old version: the error, if there is one, says the same
+                return gymnasium.make(env)
+        except Exception as error:  # Gymnasium's own, and whatever an environment raises
+            raise ValueError(f"env is {env!r}: {one_line(error)[:300]}") from None
+    if not isinstance(env, gymnasium.Env):
+        raise ValueError(
+            f"env is {checks.shown(env)}, expected the name of a Gymnasium environment, or one (not a vector of them)"
+        )
+    return env
+
+
+def spaces_of(world: Any, name: str) -> tuple[int, Any]:
+    """How many actions an environment, or a data set, has, and what makes a vector of its observations."""
+    needed("sklearn", "reading an environment's spaces")
+    from gqlab.encoders.spaces import Flattener, discrete_actions
+
+    try:
+        return discrete_actions(world.action_space), Flattener(world.observation_space)
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from None
+
+
+def _chooser(
+    policy: Policy | None, n_actions: int, seed: int, n_steps: int
+) -> Callable[[Any], tuple[int, float | None]]:
+    """What gives an action and its probability for an observation."""
+    random = np.random.default_rng(seed)
+    if policy is None:
+        drawn = iter(random.integers(n_actions, size=n_steps).tolist())
+        return lambda observation: (next(drawn), 1 / n_actions)
+
+    def choose(observation: Any) -> tuple[int, float | None]:
+        try:
+            answer = policy(observation)
+        except Exception as error:  # the user's own
+            raise ValueError(f"policy failed: {type(error).__name__}: {one_line(error)[:200]}") from error
+        if np.ndim(answer) == 0:
+            return checks.integer("policy, its action", answer, least=0, below=n_actions), None
+        p = checks.array("policy, its probabilities", answer, (n_actions,))
+        checks.probabilities("policy, its probabilities", p)
+        action = min(int(np.searchsorted(np.cumsum(p), random.random(), side="right")), int(np.flatnonzero(p)[-1]))
+        return action, float(p[action])
+
+    return choose
+
+
+def _steps(
+    world: Any,
+    choose: Callable[[Any], tuple[int, float | None]],
+    flat: Any,
+    n_steps: int,
+    seed: int,
+    progress: bool | None,
+) -> dict[str, Any]:
+    """What ``Transitions.from_arrays`` takes."""
+    single = getattr(world.observation_space, "dtype", None) == np.float32
+    observations, following = np.empty((2, n_steps, flat.size), np.float32 if single else np.float64)
+    actions, episodes = np.empty((2, n_steps), np.int64)
+    rewards, probabilities = np.empty((2, n_steps))
+    terminated, truncated = np.zeros((2, n_steps), bool)
+    known, episode = True, 0
+    observation, _ = world.reset(seed=seed)
+    for t in _told(n_steps, progress):
+        flat.write(observation, observations[t])
+        action, probability = choose(observation)
+        known = known and probability is not None
+        observation, reward, ended, cut, _ = world.step(action)
+        flat.write(observation, following[t])
+        actions[t], rewards[t], probabilities[t], episodes[t] = action, reward, probability or 1.0, episode
+        terminated[t], truncated[t] = ended, (cut or t == n_steps - 1) and not ended
+        if ended or cut:
+            episode += 1
+            observation, _ = world.reset()
+    return {
+        "observations": observations, "actions": actions, "rewards": rewards, "next_observations": following,
+        "terminated": terminated, "truncated": truncated, "episodes": episodes,
+        "probabilities": probabilities if known else None,
+    }  # fmt: skip
+
+
+def _told(n_steps: int, progress: bool | None) -> Iterator[int]:
+    """The steps, with a progress bar where one is wanted."""
+    wanted = (sys.stderr is not None and sys.stderr.isatty()) if progress is None else progress
+    bar: Any = None
+    if wanted:
+        try:
+            from tqdm import tqdm
+
+            bar = tqdm(total=n_steps, unit=" steps", unit_scale=True, delay=1.0)
+        except ImportError:
+            bar = None
+    try:
+        for t in range(n_steps):
+            yield t
+            if bar is not None and (t + 1) % TOLD_EVERY == 0:
+                bar.update(TOLD_EVERY)
+    finally:
+        if bar is not None:
+            bar.close()

@@ -1,0 +1,41 @@
+"""Minari's data sets: episodes with one observation more than actions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gqlab import checks
+from gqlab.data.arrow import needed
+from gqlab.data.collecting import spaces_of
+from gqlab.files import one_line
+
+
+def arrays_of_minari(dataset: Any) -> tuple[dict[str, Any], str]:
+    """What ``Transitions.from_arrays`` takes, of all episodes one after the other, and the data set's name."""
+    if isinstance(dataset, str):
+        minari = needed("minari", "reading a Minari data set")
+        try:
+            dataset = minari.load_dataset(dataset)
+        except Exception as error:  # whatever reading its folder raises
+            raise ValueError(f"dataset is {checks.shown(dataset)}: {one_line(error)[:200]}") from None
+    if not hasattr(dataset, "iterate_episodes") or not hasattr(dataset, "action_space"):
+        raise ValueError(f"dataset is {checks.shown(dataset)}, expected a Minari data set or the name of one")
+    n_actions, flat = spaces_of(dataset, "dataset")
+    dtype = np.float32 if getattr(dataset.observation_space, "dtype", None) == np.float32 else np.float64
+    parts: dict[str, list[Any]] = {}
+    for number, episode in enumerate(dataset.iterate_episodes()):
+        n = len(episode.rewards)
+        observations = flat.flatten_batch(episode.observations).astype(dtype)
+        values = {
+            "observations": observations[:-1], "next_observations": observations[1:],
+            "actions": episode.actions, "rewards": episode.rewards,
+            "terminated": episode.terminations, "truncated": episode.truncations, "episodes": np.full(n, number),
+        }  # fmt: skip
+        for name, value in values.items():
+            parts.setdefault(name, []).append(value)
+    if not parts:
+        raise ValueError("dataset has no episodes, expected at least one")
+    arrays: dict[str, Any] = {name: np.concatenate(values) for name, values in parts.items()}
+    return {**arrays, "n_actions": n_actions}, str(getattr(getattr(dataset, "spec", None), "dataset_id", "data set"))
