@@ -14,6 +14,7 @@ from typing import Any
 import tyro
 
 from gqlab.compare.commands import compare
+from gqlab.data.commands import health
 from gqlab.paper.commands import list_experiments, reproduce
 from gqlab.theory.commands import rates, theory
 
@@ -23,6 +24,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "compare": compare,
     "theory": theory,
     "rates": rates,
+    "health": health,
 }
 
 

@@ -1,0 +1,66 @@
+"""The health of data: what one pass over it finds, with what that means for learning."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gqlab import checks
+from gqlab.data.coverage import Bounds, Coverage, bounded, fitted
+from gqlab.data.findings import Finding, Health
+from gqlab.data.samples import Correlated, Importance
+from gqlab.data.shifted import Shifted
+from gqlab.data.tallies import Actions, Columns, Duplicates, Ends, Following, Rewards, Tally
+from gqlab.data.transitions import Transitions
+
+__all__ = ["Finding", "Health", "health"]
+
+
+def health(data: Transitions, encoder: Any = None, target: Any = None, discount: float = 0.99) -> Health:
+    """What is in data, and what it means for learning, in one pass.
+
+    Parameters
+    ----------
+    data : Transitions
+    encoder : encoder, optional
+        Adds what its features see: coverage, rank and eigenvalues of C = mean of φφᵀ, observations outside its bounds.
+        One that is not fitted is fitted to the first rows, in a copy.
+    target : FixedPolicy or callable, optional
+        Adds the effective sample size of its importance weights, where the data hold behaviour probabilities. A
+        function from observations (n, dim) to the probabilities of all actions (n, n_actions), or a table over states
+        where the observation is the state.
+    discount : float
+        γ, for the largest |Q| that makes sense.
+
+    Returns
+    -------
+    Health
+        ``findings``, each with a name, a level, a value and a meaning; ``print`` shows them as a table.
+
+    Examples
+    --------
+    >>> import gqlab as gq
+    >>> report = gq.health(gq.collect("FrozenLake-v1", n_steps=2000), discount=0.5)
+    >>> report["actions"].level, report["largest |Q|"].value
+    ('ok', 2.0)
+    """
+    checks.instance("data", data, Transitions, "Transitions")
+    discount = checks.number("discount", discount, least=0, below=1)
+    tallies: list[Tally] = [
+        Ends(data), Rewards(data, discount), Shifted(data), Columns(data), Following(data), Duplicates(data),
+        Actions(data), Importance(data, target), Correlated(data),
+    ]  # fmt: skip
+    if encoder is not None:
+        encoder = fitted(encoder, data)
+        if int(encoder.n_features_in_) != data.observation_size:
+            raise ValueError(
+                f"encoder takes observations of {encoder.n_features_in_} numbers, and those of data have "
+                f"{data.observation_size}"
+            )
+        if bounded(encoder):
+            tallies.append(Bounds(data, encoder))
+        tallies.append(Coverage(data, encoder))
+    for chunk in data.chunks():
+        for tally in tallies:
+            tally.add(chunk)
+    rows = Finding("rows", "ok", data.n_rows, f"Transitions, with observations of {data.observation_size} numbers.")
+    return Health([rows, *(finding for tally in tallies for finding in tally.findings())], data.description)
