@@ -24,6 +24,7 @@ from gqlab.algorithms import (
     QLearning,
     SAGAGreedyGQ,
     SARAHGreedyGQ,
+    Sarsa,
     STORMGreedyGQ,
     StreamingGreedyGQ,
     VRGreedyGQ,
@@ -42,7 +43,7 @@ from gqlab.measure.watch import Watch, Watched
 from gqlab.operators import EpsilonGreedy, FixedPolicy, Greedy, Mellowmax, Operator, Softmax
 from gqlab.problem import Problem
 from gqlab.results import RunResult
-from gqlab.schedules import Decay
+from gqlab.schedules import Decay, Linear
 from gqlab.version import __version__
 
 __all__ = [
@@ -59,6 +60,7 @@ __all__ = [
     "GreedyGQ",
     "GridResult",
     "LeastSquaresGreedyGQ",
+    "Linear",
     "Mellowmax",
     "NestedGreedyGQ",
     "Operator",
@@ -69,6 +71,7 @@ __all__ = [
     "SAGAGreedyGQ",
     "SARAHGreedyGQ",
     "STORMGreedyGQ",
+    "Sarsa",
     "Softmax",
     "StreamingGreedyGQ",
     "Trajectory",

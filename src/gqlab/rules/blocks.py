@@ -28,7 +28,7 @@ def value_of(self, first, j):
 class BinaryBlocks(NamedTuple):
     """Where the features are that are not zero; all have one value: tile coding, one-hot."""
 
-    index: Any  # (n_observations · n_active,)
+    places: Any  # (n_observations · n_active,)
     value: float
     n_active: int
     n_features: int  # K
@@ -41,7 +41,7 @@ class BinaryBlocks(NamedTuple):
         add_row(self, row, c, out)
 
     def place_in_block(self, first, j):
-        return np.int64(self.index[first + j])
+        return np.int64(self.places[first + j])
 
     def value_of(self, first, j):
         return self.value
@@ -50,7 +50,7 @@ class BinaryBlocks(NamedTuple):
 class SparseBlocks(NamedTuple):
     """Where the features are that are not zero, and their values; short rows end with values of zero."""
 
-    index: Any  # (n_observations · n_active,)
+    places: Any  # (n_observations · n_active,)
     value: Any  # (n_observations · n_active,)
     n_active: int
     n_features: int  # K
@@ -63,7 +63,7 @@ class SparseBlocks(NamedTuple):
         add_row(self, row, c, out)
 
     def place_in_block(self, first, j):
-        return np.int64(self.index[first + j])
+        return np.int64(self.places[first + j])
 
     def value_of(self, first, j):
         return self.value[first + j]
