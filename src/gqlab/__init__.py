@@ -11,6 +11,9 @@ Greedy-GQ, its variance-reduced form VR-Greedy-GQ (ICLR 2021), and the exact qua
 (8, 11, 4)
 """
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from gqlab import theory
 from gqlab.algorithms import (
     QRC,
@@ -46,8 +49,33 @@ from gqlab.results import RunResult
 from gqlab.schedules import Decay, Linear
 from gqlab.version import __version__
 
+if TYPE_CHECKING:
+    from gqlab.encoders import RBF, Fourier, Identity, OneHot, TileCoder
+
+#: The modules of the names that are imported when they are first used: they need packages that gqlab itself does not.
+LAZY = {
+    "Fourier": "gqlab.encoders",
+    "Identity": "gqlab.encoders",
+    "OneHot": "gqlab.encoders",
+    "RBF": "gqlab.encoders",
+    "TileCoder": "gqlab.encoders",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in LAZY:
+        raise AttributeError(f"module 'gqlab' has no attribute {name!r}")
+    globals()[name] = value = getattr(import_module(LAZY[name]), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *LAZY})
+
+
 __all__ = [
     "QRC",
+    "RBF",
     "ActorCritic",
     "Algorithm",
     "AveragedGreedyGQ",
@@ -56,13 +84,16 @@ __all__ = [
     "FiniteMDP",
     "FixedPolicy",
     "Floor",
+    "Fourier",
     "Greedy",
     "GreedyGQ",
     "GridResult",
+    "Identity",
     "LeastSquaresGreedyGQ",
     "Linear",
     "Mellowmax",
     "NestedGreedyGQ",
+    "OneHot",
     "Operator",
     "PolicyGradient",
     "Problem",
@@ -74,6 +105,7 @@ __all__ = [
     "Sarsa",
     "Softmax",
     "StreamingGreedyGQ",
+    "TileCoder",
     "Trajectory",
     "UpdateError",
     "VRGreedyGQ",

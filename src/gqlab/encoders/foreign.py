@@ -1,0 +1,110 @@
+"""Any scikit-learn transformer as an encoder: in batches, or slowly one by one; not compiled."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import clone
+
+from gqlab import checks
+from gqlab.checks import FloatArray
+from gqlab.encoders.base import MOST_DENSE_FEATURES, Encoder
+from gqlab.encoders.spaces import Flattener
+from gqlab.files import one_line
+
+if TYPE_CHECKING:
+    import gymnasium
+
+
+class Foreign(Encoder):
+    """A scikit-learn transformer, or anything with ``transform`` like one, as an encoder.
+
+    It has no ``compiled`` part: an agent that acts calls ``transform`` for every observation, which takes 100 µs or
+    more. Nothing scales its features: ‖φ‖ is what the transformer makes it.
+
+    Parameters
+    ----------
+    transformer : object
+        Where it is fitted it is used as it is; else ``fit`` fits a copy.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.preprocessing import PolynomialFeatures
+    >>> from gqlab.encoders.foreign import Foreign
+    >>> Foreign(PolynomialFeatures(2).fit([[0.0, 0.0]])).encode(np.array([2.0, 3.0]))
+    array([1., 2., 3., 4., 6., 9.])
+    """
+
+    kind = "dense"
+
+    def __init__(self, transformer: Any) -> None:
+        if not callable(getattr(transformer, "transform", None)):
+            raise ValueError(f"transformer is {checks.shown(transformer)}, expected an object with transform(X)")
+        self.transformer = transformer
+        if hasattr(transformer, "n_features_in_"):
+            self._take(transformer)
+
+    def _take(self, transformer: Any) -> None:
+        self.transformer_ = transformer
+        self.n_features_in_ = checks.integer("n_features_in_", transformer.n_features_in_, least=1)
+        try:
+            self.n_features_out_ = len(transformer.get_feature_names_out())
+        except Exception:  # not every transformer has names
+            self.n_features_out_ = self._features(np.zeros((1, self.n_features_in_))).shape[1]
+        self.n_active_ = self.n_features_out_
+
+    def fit(self, X: ArrayLike, y: Any = None) -> Self:
+        """Fit a copy of the transformer."""
+        self._take(clone(self.transformer).fit(checks.array("X", X, (None, None)), y))
+        return self
+
+    def for_space(self, space: gymnasium.Space[Any]) -> Self:
+        """Itself, where it is fitted to observations of that size."""
+        size = Flattener(space).size
+        if not hasattr(self, "n_features_out_"):
+            raise ValueError("transformer is not fitted: call its fit(X) with observations first")
+        if size != self.n_features_in_:
+            raise ValueError(
+                f"transformer expects {self.n_features_in_} numbers, observations of the space have {size}"
+            )
+        return self
+
+    @property
+    def compiled(self) -> Any:
+        """There is none."""
+        raise AttributeError(f"{type(self.transformer).__name__} has no compiled part: it works in batches")
+
+    def encode(self, observation: NDArray[Any]) -> NDArray[Any]:
+        """One observation, by ``transform`` of one row."""
+        return self.encode_batch(np.reshape(observation, (1, -1)))[0]
+
+    def _batch(self, X: FloatArray) -> NDArray[Any]:
+        return self._features(X)
+
+    def _features(self, X: FloatArray) -> FloatArray:
+        try:
+            made = self.transformer_.transform(X)
+        except Exception as error:  # a transformer may raise anything
+            raise ValueError(f"X: {type(self.transformer_).__name__} refuses it: {one_line(error)}") from None
+        if scipy.sparse.issparse(made):
+            if made.shape[1] > MOST_DENSE_FEATURES:
+                raise ValueError(
+                    f"transformer makes {made.shape[1]:,} features, more than the {MOST_DENSE_FEATURES:,} that can be "
+                    "kept as dense rows"
+                )
+            checks.memory("X", f"{len(X)} rows", made.shape[0] * made.shape[1])
+            made = made.toarray()
+        if len(X) == 0:
+            return np.empty((0, self.n_features_out_))
+        return checks.array("transformer.transform(X)", made, (len(X), None))
+
+    def to_dict(self) -> dict[str, Any]:
+        """A ``ValueError``: gqlab does not write other libraries' objects into files."""
+        raise ValueError(
+            f"transformer is a {type(self.transformer).__name__}, which is not saved with a model: save it yourself, "
+            "and give it when loading, with encoder=..."
+        )
