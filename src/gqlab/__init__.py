@@ -51,13 +51,23 @@ from gqlab.version import __version__
 
 if TYPE_CHECKING:
     from gqlab.encoders import RBF, Fourier, Identity, OneHot, TileCoder
+    from gqlab.learn.agent import Agent
+    from gqlab.learn.callbacks import Callback, CheckpointCallback, EvalCallback, StopOnReward
+    from gqlab.learn.linear_q import Evaluation, LinearQ
 
 #: The modules of the names that are imported when they are first used: they need packages that gqlab itself does not.
 LAZY = {
+    "Agent": "gqlab.learn.agent",
+    "Callback": "gqlab.learn.callbacks",
+    "CheckpointCallback": "gqlab.learn.callbacks",
+    "EvalCallback": "gqlab.learn.callbacks",
+    "Evaluation": "gqlab.learn.linear_q",
     "Fourier": "gqlab.encoders",
     "Identity": "gqlab.encoders",
+    "LinearQ": "gqlab.learn.linear_q",
     "OneHot": "gqlab.encoders",
     "RBF": "gqlab.encoders",
+    "StopOnReward": "gqlab.learn.callbacks",
     "TileCoder": "gqlab.encoders",
 }
 
@@ -77,10 +87,15 @@ __all__ = [
     "QRC",
     "RBF",
     "ActorCritic",
+    "Agent",
     "Algorithm",
     "AveragedGreedyGQ",
+    "Callback",
+    "CheckpointCallback",
     "Decay",
     "EpsilonGreedy",
+    "EvalCallback",
+    "Evaluation",
     "FiniteMDP",
     "FixedPolicy",
     "Floor",
@@ -91,6 +106,7 @@ __all__ = [
     "Identity",
     "LeastSquaresGreedyGQ",
     "Linear",
+    "LinearQ",
     "Mellowmax",
     "NestedGreedyGQ",
     "OneHot",
@@ -104,6 +120,7 @@ __all__ = [
     "STORMGreedyGQ",
     "Sarsa",
     "Softmax",
+    "StopOnReward",
     "StreamingGreedyGQ",
     "TileCoder",
     "Trajectory",

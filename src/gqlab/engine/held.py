@@ -1,7 +1,7 @@
 """Parts that compiled code holds, so that a call need not hand them over each time.
 
-To hand a named tuple of sixty arrays to compiled code takes longer than an agent's step. Held by a reference it takes as
-long as one array.
+To hand a named tuple of sixty arrays to compiled code takes longer than an agent's step. Held by a reference it takes
+as long as one array.
 """
 
 from __future__ import annotations

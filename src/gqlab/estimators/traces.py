@@ -3,8 +3,9 @@
     z ← γλ z + φ(s,a)
     G = −δ z + γ (1−λ) (ωᵀz) φ̂_{s'}          H = (φᵀω) φ − δ z
 
-(GQ(λ): Maei and Sutton, 2010; with ω = 0 it is Q(λ), or Sarsa(λ).) Where all features have one value the trace of a
-feature is set to it, not added to (replacing traces: Singh and Sutton, 1996); otherwise sums stay within ± ``clip``.
+(GQ(λ): Maei and Sutton, 2010; with ω = 0 it is Q(λ), or Sarsa(λ).) A sum of two entries is not larger than the larger
+of them: traces that add up without an end diverge where a state is seen again and again. Where all features have one
+value, the trace of a feature that is seen again is that value (replacing traces: Singh and Sutton, 1996).
 An entry of z below ``least`` is dropped, so that a step costs as much as there are entries left.
 """
 
@@ -27,15 +28,14 @@ class Entries(NamedTuple):
     place: Any  # (d,)  1 + the place of an entry in ``where``; 0: it is not there
     n: Any  # (n_trajectories,)  the length of the list,
     k: Any  # and which trajectory this is
-    replacing: Any
-    clip: Any
 
     def shift(self, i, amount):
         if self.place[i] == 0:
             self.where[self.n[self.k]] = i
             self.n[self.k] += 1
             self.place[i] = self.n[self.k]
-        self.z[i] = amount if self.replacing else min(max(self.z[i] + amount, -self.clip), self.clip)
+        most = max(abs(self.z[i]), abs(amount))
+        self.z[i] = min(max(self.z[i] + amount, -most), most)
         return 0.0, 0.0
 
 
@@ -44,8 +44,6 @@ class Traces(NamedTuple):
 
     trace: float  # λ
     gamma: float
-    replacing: int
-    clip: float
     least: float
     q: Any  # (A,)
     w: Any  # (A,)
@@ -95,15 +93,7 @@ class Traces(NamedTuple):
 def trace_of(traces, x, d):
     """The trace of trajectory x."""
     first, end = x * d, (x + 1) * d
-    return Entries(
-        traces.z[first:end],
-        traces.where[first:end],
-        traces.place[first:end],
-        traces.n,
-        x,
-        traces.replacing,
-        traces.clip,
-    )
+    return Entries(traces.z[first:end], traces.where[first:end], traces.place[first:end], traces.n, x)
 
 
 @rule

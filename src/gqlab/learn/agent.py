@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -39,9 +40,9 @@ class Agent:
     encoder : encoder
         Such as :class:`gqlab.TileCoder`; bounds that it was not given are those of the observation space.
     algorithm : GreedyGQ, VRGreedyGQ, QRC, QLearning or Sarsa
-        All but VRGreedyGQ take ``trace=λ``. Traces are replaced where features are binary, else added up and clipped;
-        where the target is greedy an exploring action ends them. A batch's mean knows no trace: there are none
-        together with variance reduction.
+        All but VRGreedyGQ take ``trace=λ``. Entries of a trace add up to no more than the larger of them, which
+        replaces those of binary features; where the target is greedy an exploring action ends a trace. A batch's mean
+        knows no trace: there are none together with variance reduction.
     discount : float
     epsilon : float or Linear
         The share of actions taken at random.
@@ -78,7 +79,7 @@ class Agent:
         self.target = Greedy() if target is None else target
         checks.instance("target", self.target, Operator, "an operator such as gqlab.Greedy()")
         if self.target.tables():
-            raise ValueError(f"target is {self.target!r}: an agent improves its policy; gqlab.fit evaluates a given one")
+            raise ValueError(f"target is {self.target!r}: an agent improves its policy; a given one is for gqlab.fit")
         self.algorithm = algorithm
         self.discount = checks.number("discount", discount, least=0, most=1)
         self.epsilon = epsilon if isinstance(epsilon, Linear) else Linear(epsilon, epsilon)
@@ -94,19 +95,14 @@ class Agent:
             self.algorithm,
             self.target,
             self.discount,
-            (self.epsilon.first, self.epsilon.last, self.epsilon.over),
+            self.epsilon,
             self.seed,
         )
         self.episodes = Episodes()
-        self._worker: Worker = make_worker(self.env, flat, self._live, self.episodes, self.seed, self._size)
+        self._worker: Worker = make_worker(self.env, self.encoder, self._live, self.episodes, self.seed)
 
     def __repr__(self) -> str:
         return f"Agent({self.env}, {self.encoder!r}, {self.algorithm!r})"
-
-    @property
-    def _size(self) -> tuple[int, int]:
-        """d and A."""
-        return self.n_actions * self.encoder.n_features_out_, self.n_actions
 
     # --- Where it stands ---------------------------------------------------------------------------------------------
 
@@ -128,7 +124,7 @@ class Agent:
     @property
     def diverged(self) -> bool:
         """Whether an update would have left the finite numbers: from there on nothing is learned."""
-        return bool(self._live.counts[DIVERGED])
+        return self._live.counts.item(DIVERGED) > 0
 
     @property
     def theta(self) -> FloatArray:
@@ -185,6 +181,13 @@ class Agent:
             finally:
                 for each in callbacks:
                     each.on_training_end(self)
+        if self.diverged:
+            warnings.warn(
+                f"the agent diverged in step {self._live.counts.item(DIVERGED)} and learns no more: make a new one "
+                "with a smaller step size, or with a radius",
+                RuntimeWarning,
+                stacklevel=2,
+            )
         return self
 
     def _learn_until(self, end: int, callbacks: list[Callback], told: Callable[[], None]) -> None:
@@ -236,7 +239,7 @@ class Agent:
             )
         steps = self._worker.steps
         self.env = made
-        self._worker = make_worker(made, flat, self._live, self.episodes, self.seed, self._size)
+        self._worker = make_worker(made, self.encoder, self._live, self.episodes, self.seed)
         self._worker.steps = steps
 
     def save(self, path: str | os.PathLike[str]) -> None:

@@ -10,11 +10,12 @@ from numpy.typing import NDArray
 
 from gqlab import checks
 from gqlab.algorithms import QRC, Algorithm, GreedyGQ, QLearning, Sarsa, VRGreedyGQ
+from gqlab.encoders.foreign import Foreign
 from gqlab.engine.memory import part
 from gqlab.estimators.plain import Plain
 from gqlab.estimators.svrg import SVRG
 from gqlab.estimators.traces import Traces
-from gqlab.learn.live import N_COUNTS, AtOnce, Exploration, Live, Recent, TakenRule
+from gqlab.learn.live import N_COUNTS, AtOnce, CopyRule, Exploration, Live, Recent, TakenRule
 from gqlab.learn.passes import lagged_point
 from gqlab.operators import Greedy, Operator
 from gqlab.operators.switch import join_operators
@@ -24,13 +25,16 @@ from gqlab.rules.gradient import Samples
 from gqlab.rules.memory import Sizes
 from gqlab.samples.streams import Identity
 from gqlab.samples.tables import per_problem
-from gqlab.schedules import join_schedules
+from gqlab.schedules import Linear, join_schedules
 
 #: The algorithms that learn beside an environment.
 LIVE_ALGORITHMS = (GreedyGQ, VRGreedyGQ, QRC, QLearning, Sarsa)
 
-#: Of the largest value of a feature: traces below are dropped.
+#: Of the value of a binary feature: traces below are dropped, which makes a step cheaper.
 LEAST_TRACE = 1e-4
+
+#: Dense features are all traced anyway: only what arithmetic would be slow with is dropped.
+LEAST_DENSE_TRACE = 1e-100
 
 
 def check_live(algorithm: Algorithm) -> None:
@@ -52,8 +56,9 @@ def features_of(encoder: Any, n_observations: int, n_actions: int) -> Any:
     n = n_observations * encoder.n_active_
     if n_observations * n_actions >= 2**32:
         raise ValueError(f"too large: {n_observations} observations of {n_actions} actions")
+    binary: Any = BinaryBlocks
     if encoder.kind == "binary":
-        return BinaryBlocks(np.zeros(n, dtype=np.int32), np.array([encoder.value_]), **sizes)
+        return binary(np.zeros(n, dtype=np.int32), np.array([encoder.value_]), **sizes)
     return DenseBlocks(np.zeros(n), **sizes)
 
 
@@ -64,7 +69,7 @@ def make_live(
     algorithm: Algorithm,
     target: Operator,
     discount: float,
-    epsilon: tuple[float, float, float],
+    epsilon: Linear,
     seed: int,
 ) -> Live:
     """The parts of an agent at its beginning."""
@@ -76,9 +81,11 @@ def make_live(
     sarsa = isinstance(algorithm, Sarsa)
     operator = TakenRule(taken) if sarsa else join_operators([target], [2 * n_samples * A], [target.compiled], float)
     zeros = np.zeros(n_envs, dtype=np.int64)
+    ready = isinstance(encoder, Foreign)  # its features are made outside and handed over
+    n_in = encoder.n_features_out_ if ready else encoder.n_features_in_
     is_greedy = sarsa or type(target) is Greedy
     return Live(
-        encoder=encoder.compiled,
+        encoder=CopyRule(np.array([n_in])) if ready else encoder.compiled,
         samples=Samples(
             features=features,
             operator=operator,
@@ -94,16 +101,12 @@ def make_live(
         estimator=_estimator(encoder, algorithm, discount, Sizes(d, A, 2 * n_samples, n_envs, 0, _most(algorithm))),
         point=lagged_point(d, drifts=algorithm.estimator is SVRG),
         schedule=join_schedules([algorithm], [1], np.float64),
-        exploration=Exploration(
-            *(np.array([value]) for value in epsilon),
-            follows_operator=per_problem([not is_greedy]),
-            cuts=per_problem([type(target) is Greedy and not sarsa]),
-        ),
+        exploration=_exploration(epsilon, not is_greedy, type(target) is Greedy and not sarsa),
         identity=Identity(np.uint64(seed), np.int64(0)),
         places=features.places if encoder.kind == "binary" else np.zeros(0, dtype=np.int32),
         value=features.value if encoder.kind == "dense" else np.zeros(0),
-        observation=np.zeros(n_envs * encoder.n_features_in_),
-        first_observation=np.zeros(n_envs * encoder.n_features_in_),
+        observation=np.zeros(n_envs * n_in),
+        first_observation=np.zeros(n_envs * n_in),
         reward=np.zeros(n_envs),
         terminated=zeros.copy(),
         status=zeros.copy(),
@@ -118,20 +121,20 @@ def make_live(
     )
 
 
+def _exploration(epsilon: Linear, follows_operator: bool, cuts: bool) -> Any:
+    kind: Any = Exploration
+    first, last, over = (np.array([value]) for value in (epsilon.first, epsilon.last, epsilon.over))
+    return kind(first, last, over, per_problem([follows_operator]), per_problem([cuts]))
+
+
 def _most(algorithm: Algorithm) -> dict[str, Any]:
     return {name: getattr(algorithm, name) for name in parameters(algorithm.estimator)}
 
 
 def _estimator(encoder: Any, algorithm: Algorithm, discount: float, sizes: Sizes) -> Any:
     if algorithm.trace > 0:
-        largest = getattr(encoder, "value_", 1 / np.sqrt(encoder.n_active_))
-        values = {
-            "trace": algorithm.trace,
-            "gamma": discount,
-            "replacing": int(encoder.kind == "binary"),
-            "clip": largest,
-            "least": LEAST_TRACE * largest,
-        }
+        least = LEAST_TRACE * encoder.value_ if encoder.kind == "binary" else LEAST_DENSE_TRACE
+        values = {"trace": algorithm.trace, "gamma": discount, "least": least}
         checks.memory("algorithm", algorithm, 2 * sizes.samples * sizes.d)
         return part(Traces, sizes, **{name: np.array([value]) for name, value in values.items()})
     kind: Any = algorithm.estimator

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from gqlab import checks, operators
 from gqlab.checks import FloatArray
 from gqlab.encoders import as_encoder, encoder_from_dict
+from gqlab.encoders.foreign import Foreign
 from gqlab.files import read_arrays, write_arrays
 from gqlab.operators import Greedy, Operator
 
@@ -139,7 +140,7 @@ class LinearQ:
         """Write the model as an .npz file with a JSON header, whole or not at all; no pickle."""
         header = {
             "format": FORMAT,
-            "encoder": self.encoder.to_dict(),
+            "encoder": encoder_to_dict(self.encoder),
             "target": operator_to_dict(self.target),
             "discount": self.discount,
             "metadata": dict(self.metadata),
@@ -154,11 +155,9 @@ class LinearQ:
         """The model that :meth:`save` wrote; ``encoder`` where it had one that cannot be saved."""
         arrays = read_arrays(checks.path("path", path))
         header = read_header(arrays, FORMAT, path)
-        if encoder is None:
-            encoder = encoder_from_dict(header["encoder"])
         return cls(
             theta=arrays["theta"],
-            encoder=encoder,
+            encoder=saved_encoder(header, encoder),
             target=operator_from_dict(header["target"]),
             discount=header["discount"],
             history={name.removeprefix("history."): v for name, v in arrays.items() if name.startswith("history.")},
@@ -188,11 +187,26 @@ def action_values(encoder: Any, theta: FloatArray, rows: FloatArray) -> FloatArr
     return out * encoder.value_
 
 
+def encoder_to_dict(encoder: Any) -> dict[str, Any] | None:
+    """An encoder of gqlab, ready for JSON; None for another transformer, which is not saved."""
+    return None if isinstance(encoder, Foreign) else encoder.to_dict()
+
+
+def saved_encoder(header: Mapping[str, Any], given: Any) -> Any:
+    """The encoder that a file holds, or the one that is given in its place."""
+    if given is not None:
+        return given
+    if header["encoder"] is None:
+        raise ValueError("encoder is missing: the file was saved with a transformer that is not gqlab's; give it again")
+    return encoder_from_dict(header["encoder"])
+
+
 def operator_to_dict(target: Operator) -> dict[str, Any]:
     """An operator with numbers alone, ready for JSON."""
-    if not is_dataclass(target):
+    values: Any = target
+    if not is_dataclass(values) or isinstance(values, type):
         return {"name": "Greedy"}  # a policy that was evaluated is not part of Q; what Q offers is the greedy one
-    return {"name": type(target).__name__, **asdict(target)}
+    return {"name": type(target).__name__, **asdict(values)}
 
 
 def operator_from_dict(values: Mapping[str, Any]) -> Operator:

@@ -8,6 +8,7 @@ policy of each epoch's beginning).
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,7 +19,7 @@ from gqlab.estimators.base import begin, move, step
 from gqlab.rules.dispatch import at, by_type, rule
 from gqlab.rules.gradient import act, action_values
 from gqlab.samples.random import below, stream_key, unit, word
-from gqlab.samples.streams import Identity, World
+from gqlab.samples.streams import World
 from gqlab.schedules import rates_at
 
 #: The stream of random numbers that an agent explores with.
@@ -28,10 +29,20 @@ EXPLORE = 32
 #: the first of the next one beside it; the same, without that; the first of an episode, and no step.
 STEPPED, ENDED, ENDED_ALONE, BEGAN = range(4)
 
-#: The counts of an agent: steps of all environments, choices, updates, transitions since the last batch, and whether an
-#: update would have left the finite numbers.
-STEPS, CHOICES, UPDATES, COLLECTED, DIVERGED = range(5)
-N_COUNTS = 5
+#: The counts of an agent: steps of all environments, choices, updates, transitions since the last batch; the step whose
+#: update would have left the finite numbers, or 0; 1 + the environment that showed a number that is not finite, or 0.
+STEPS, CHOICES, UPDATES, COLLECTED, DIVERGED, NOT_FINITE = range(6)
+N_COUNTS = 6
+
+
+class CopyRule(NamedTuple):
+    """The encoder of features that were made outside: it copies them."""
+
+    n_features: Any  # (1,)
+
+    def encode_row(self, observation, first, index, value, first_out):
+        for k in range(self.n_features[0]):
+            value[first_out + k] = observation[first + k]
 
 
 class TakenRule(NamedTuple):
@@ -80,7 +91,7 @@ class Live(NamedTuple):
     action: Any  # (n_envs,)  what to do next
     here: Any  # (n_envs,)  0 or 1: which of its two observations it is at
     taken: Any  # (n_observations,)  the action that was chosen at each observation of the table
-    counts: Any  # (5,)
+    counts: Any  # (6,)
     discount: Any  # (1,)
     q: Any  # (A,)
     p: Any  # (A,)
@@ -120,7 +131,9 @@ def end_step(live, e, d, A):
     samples.reward[e] = live.reward[e]
     samples.discount[e] = 0.0 if live.terminated[e] else live.discount[0]
     live.counts[STEPS] += 1
-    if live.counts[DIVERGED] == 0:
+    if not abs(live.reward[e]) < math.inf:
+        live.counts[NOT_FINITE] = 1 + e
+    if live.counts[DIVERGED] == 0 and live.counts[NOT_FINITE] == 0:
         take_in(live.stream, live, e, d, A)
     live.here[e] = 1 - live.here[e]
     live.action[e] = live.taken[new]
@@ -142,6 +155,9 @@ def begin_episode(live, observation, e, d, A):
 def arrive(live, observation, e, k, d, A):
     """Observation k of the table is the one of environment e: encode it and choose an action; is that a best one?"""
     size = len(observation) // len(live.status)
+    for i in range(size):
+        if not abs(observation[e * size + i]) < math.inf:
+            live.counts[NOT_FINITE] = 1 + e
     encode_row(live.encoder, observation, e * size, live.places, live.value, k * live.samples.features.n_active[0])
     samples = at(live.samples, 0)
     action_values(samples, k * A, live.point.theta, live.q, d, A)
@@ -207,7 +223,7 @@ class AtOnce(NamedTuple):
         if move(estimator, samples, e, live.point, rates, d, A):
             live.counts[UPDATES] += 1
         else:
-            live.counts[DIVERGED] = 1
+            live.counts[DIVERGED] = live.counts[STEPS]
 
 
 class Recent(NamedTuple):
@@ -240,7 +256,7 @@ def make_epoch(live, world, d, A):
         rates = rates_at(schedule, live.counts[UPDATES], live.point.answer)
         finite, cursor = step(estimator, world, live.point, cursor, live.counts[UPDATES], rates, d, A)
         if not finite:
-            live.counts[DIVERGED] = 1
+            live.counts[DIVERGED] = live.counts[STEPS]
             break
         live.counts[UPDATES] += 1
 

@@ -9,7 +9,7 @@ from gqlab.encoders import TileCoder
 from gqlab.schedules import Linear
 
 #: Bounds that CartPole's space does not give: its speeds are unbounded.
-CARTPOLE = {"low": (-2.4, -3.0, -0.21, -3.5), "high": (2.4, 3.0, 0.21, 3.5)}
+CARTPOLE = (2.4, 3.0, 0.21, 3.5)
 
 #: Every pair of CartPole's four numbers.
 PAIRS = ((0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3))
@@ -21,7 +21,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "epsilon": Linear(0.1, 0.0, over=100_000),
     },
     "CartPole-v1": {
-        "encoder": TileCoder(n_tilings=8, bins=8, groups=PAIRS, **CARTPOLE),
+        "encoder": TileCoder(n_tilings=8, bins=8, groups=PAIRS, low=[-x for x in CARTPOLE], high=CARTPOLE),
         "algorithm": Sarsa(0.25, trace=0.9),
         "epsilon": Linear(0.1, 0.0, over=50_000),
     },

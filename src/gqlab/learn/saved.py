@@ -12,10 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gqlab import algorithms, checks
-from gqlab.encoders import encoder_from_dict
 from gqlab.files import read_arrays, write_arrays
 from gqlab.learn.core import arrays_of
-from gqlab.learn.linear_q import operator_from_dict, operator_to_dict, read_header
+from gqlab.learn.linear_q import encoder_to_dict, operator_from_dict, operator_to_dict, read_header, saved_encoder
 from gqlab.learn.workers import SingleWorker
 from gqlab.schedules import Linear
 
@@ -28,11 +27,11 @@ FORMAT = "gqlab.Agent 1"
 def save_agent(agent: Agent, path: str | os.PathLike[str]) -> None:
     """Write an agent."""
     worker = agent._worker
-    single = isinstance(worker, SingleWorker)
+    single = worker if isinstance(worker, SingleWorker) else None
     spec = getattr(agent.env, "spec", None)
     header = {
         "format": FORMAT,
-        "encoder": agent.encoder.to_dict(),
+        "encoder": encoder_to_dict(agent.encoder),
         "algorithm": agent.algorithm.to_dict(),
         "target": operator_to_dict(agent.target),
         "discount": agent.discount,
@@ -41,8 +40,8 @@ def save_agent(agent: Agent, path: str | os.PathLike[str]) -> None:
         "env": None if spec is None else spec.id,
         "n_envs": len(agent._live.status),
         "steps": worker.steps,
-        "begun": single and worker.begun,
-        "total": worker.total if single else 0.0,
+        "begun": single is not None and single.begun,
+        "total": 0.0 if single is None else single.total,
     }
     episodes = agent.episodes
     arrays = {
@@ -50,7 +49,7 @@ def save_agent(agent: Agent, path: str | os.PathLike[str]) -> None:
         "episodes.returns": np.array(episodes.returns, dtype=np.float64),
         "episodes.lengths": np.array(episodes.lengths, dtype=np.int64),
         "episodes.ends": np.array(episodes.ends, dtype=np.int64),
-        "actions": np.array(worker.actions if single else [], dtype=np.int64),
+        "actions": np.array([] if single is None else single.actions, dtype=np.int64),
         **{f"live.{name}": array for name, array in _own_arrays(agent)},
     }
     write_arrays(Path(checks.path("path", path)), arrays)
@@ -66,7 +65,7 @@ def load_agent(kind: type[Agent], path: str | os.PathLike[str], env: Any, encode
         raise ValueError(f"env is missing: the agent had a vector environment of {header['n_envs']}")
     agent = kind(
         header["env"] if env is None else env,
-        encoder_from_dict(header["encoder"]) if encoder is None else encoder,
+        saved_encoder(header, encoder),
         algorithms.from_dict(header["algorithm"]),
         discount=header["discount"],
         epsilon=Linear(**header["epsilon"]),
@@ -107,7 +106,7 @@ def _play_again(worker: SingleWorker, actions: NDArray[np.int64], total: float) 
         worker.actions.append(action)
         if terminated or truncated:
             raise ValueError("env: played again, the episode ends earlier: this environment does not repeat itself")
-    shown = worker.flat.flatten(observation)
+    shown = worker.shown.flatten(observation)
     first = len(actions) == 0 and len(worker.episodes) > 0
     wanted = worker.live.first_observation if first else worker.live.observation
     if not np.array_equal(shown, wanted):

@@ -7,10 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from gqlab import checks
+from gqlab.checks import FloatArray
+from gqlab.encoders.foreign import Foreign
 from gqlab.encoders.spaces import Flattener
 from gqlab.engine.held import hold
-from gqlab.learn.environments import is_vector
-from gqlab.learn.live import BEGAN, ENDED, ENDED_ALONE, STEPPED, Live, live_step
+from gqlab.learn.environments import is_vector, single_spaces
+from gqlab.learn.live import BEGAN, ENDED, ENDED_ALONE, NOT_FINITE, STEPPED, Live, live_step
 
 Heard = Sequence[Callable[[Any, float, int], Any]]
 
@@ -41,18 +44,39 @@ class Episodes:
         return len(self.returns)
 
 
+class Featured:
+    """Observations as the features of an encoder that has no compiled part."""
+
+    def __init__(self, flat: Flattener, encoder: Foreign) -> None:
+        self.flat, self.encoder = flat, encoder
+
+    def write(self, observation: Any, out: FloatArray) -> None:
+        """Put the features of an observation into ``out``."""
+        out[:] = self.flatten(observation)
+
+    def flatten(self, observation: Any) -> FloatArray:
+        """Of one observation, (K,)."""
+        return self.encoder.encode(self.flat.flatten(observation))
+
+    def flatten_batch(self, observation: Any) -> FloatArray:
+        """Of the observations of a vector environment, (n, K)."""
+        return self.encoder.encode_batch(self.flat.flatten_batch(observation))
+
+
 class Worker:
     """What both kinds of environments have in common."""
 
     #: The steps that are made together.
     width = 1
+    begun = False
 
-    def __init__(
-        self, env: Any, flat: Flattener, live: Live, episodes: Episodes, seed: int, size: tuple[int, int]
-    ) -> None:
-        self.env, self.flat, self.live, self.episodes, self.seed = env, flat, live, episodes, seed
+    def __init__(self, env: Any, encoder: Any, live: Live, episodes: Episodes, seed: int) -> None:
+        self.env, self.live, self.episodes, self.seed = env, live, episodes, seed
+        self.flat, self.A = single_spaces(env)
+        self.d = self.A * encoder.n_features_out_
+        #: What the compiled step is shown.
+        self.shown = Featured(self.flat, encoder) if isinstance(encoder, Foreign) else self.flat
         self.steps = 0
-        self.d, self.A = size
         self.held = hold(live)
 
     def advance(self, until: int, heard: Heard, agent: Any) -> bool:
@@ -66,6 +90,20 @@ class Worker:
         except ValueError:
             return self.flat.flatten_batch(observation)
 
+    def check(self, reward: Any) -> None:
+        """``ValueError`` where an environment has shown a number that is not finite; nothing was learned from it."""
+        bad = self.live.counts.item(NOT_FINITE)
+        if bad:
+            self.live.counts[NOT_FINITE] = 0
+            self.begun = False
+            size = self.live.observation.size // self.width
+            shown = self.live.observation[(bad - 1) * size : bad * size]
+            where = f"env[{bad - 1}]" if self.width > 1 else "env"
+            raise ValueError(
+                f"{where}: after step {self.steps} the observation is {checks.shown(shown)} and the reward "
+                f"{checks.shown(np.ravel(reward)[bad - 1 if np.size(reward) > 1 else 0])}, expected finite numbers"
+            )
+
     def episode_seed(self, number: int) -> int:
         """The seed with which episode ``number`` begins."""
         return int(np.random.SeedSequence([self.seed, number]).generate_state(1)[0])
@@ -78,7 +116,6 @@ class SingleWorker(Worker):
         super().__init__(*args)
         self.actions: list[int] = []  # of the episode that is being played
         self.total = 0.0
-        self.begun = False
 
     def begin(self) -> Any:
         """The first observation of the next episode."""
@@ -88,13 +125,14 @@ class SingleWorker(Worker):
         return observation
 
     def advance(self, until: int, heard: Heard, agent: Any) -> bool:
-        live, held, write, d, A = self.live, self.held, self.flat.write, self.d, self.A
+        live, held, write, d, A = self.live, self.held, self.shown.write, self.d, self.A
         env, actions = self.env, self.actions
         if not self.begun:
             write(self.begin(), live.observation)
             live.status[0] = BEGAN
             live_step(held, d, A)
             self.begun = True
+            self.check(0.0)
         action = live.action.item(0)
         while self.steps < until:
             actions.append(action)
@@ -108,6 +146,8 @@ class SingleWorker(Worker):
                 live.status[0] = STEPPED
                 live_step(held, d, A)
                 action = live.action.item(0)
+                if live.counts.item(NOT_FINITE):
+                    self.check(reward)
                 continue
             total, length = self.total, len(actions)
             self.episodes.add(total, length, self.steps)
@@ -115,7 +155,8 @@ class SingleWorker(Worker):
             live.status[0] = ENDED
             live_step(held, d, A)
             action = live.action.item(0)
-            if any([hear(agent, total, length) is False for hear in heard]):
+            self.check(reward)
+            if _ends(heard, agent, [(total, length)]):
                 return False
         return True
 
@@ -134,16 +175,16 @@ class VectorWorker(Worker):
         self.same_step = mode == AutoresetMode.SAME_STEP
         self.totals, self.lengths = np.zeros(self.width), np.zeros(self.width, dtype=np.int64)
         self.over = np.ones(self.width, dtype=bool)  # an episode that is over: its next observation is a first one
-        self.begun = False
 
     def advance(self, until: int, heard: Heard, agent: Any) -> bool:
         if not self.begun:
-            observation, _ = self.env.reset(seed=self.seed % 2**31)
-            self.live.observation[:] = self.flat.flatten_batch(observation).ravel()
+            observation, _ = self.env.reset(seed=self.episode_seed(len(self.episodes)) % 2**31)
+            self.live.observation[:] = self.shown.flatten_batch(observation).ravel()
             self.live.status[:] = BEGAN
             live_step(self.held, self.d, self.A)
             self.over[:] = False
             self.begun = True
+            self.check(0.0)
         going = True
         while self.steps < until and going:
             going = self._step(heard, agent)
@@ -152,34 +193,39 @@ class VectorWorker(Worker):
     def _step(self, heard: Heard, agent: Any) -> bool:
         live = self.live
         observation, reward, terminated, truncated, info = self.env.step(live.action.copy())
-        rows = self.flat.flatten_batch(observation)
+        rows = self.shown.flatten_batch(observation)
         done = terminated | truncated
-        began = self.over.copy()  # NEXT_STEP: this step only began an episode; its reward is 0 and its action was not read
+        began = self.over.copy()  # NEXT_STEP: such a step only began an episode, whatever its action was
         live.status[:] = np.where(began, BEGAN, np.where(done, ENDED if self.same_step else ENDED_ALONE, STEPPED))
         live.reward[:] = reward
         live.terminated[:] = terminated
         if self.same_step:
             live.first_observation[:] = rows.ravel()
             for e in np.flatnonzero(done):
-                rows[e] = self.flat.flatten(info["final_obs"][e])
+                rows[e] = self.shown.flatten(info["final_obs"][e])
         live.observation[:] = rows.ravel()
         self.steps += int((~began).sum())
         live_step(self.held, self.d, self.A)
+        self.check(reward)
         self.totals += np.where(began, 0.0, reward)
         self.lengths += ~began
         if not self.same_step:
             self.over = done & ~began
-        ended = [
-            (float(self.totals[e]), int(self.lengths[e])) for e in np.flatnonzero(done & ~began)
-        ]
+        ended = [(float(self.totals[e]), int(self.lengths[e])) for e in np.flatnonzero(done & ~began)]
         for total, length in ended:
             self.episodes.add(total, length, self.steps)
         self.totals[done & ~began] = 0.0
         self.lengths[done & ~began] = 0
-        return not any([hear(agent, total, length) is False for hear in heard for total, length in ended])
+        return not _ends(heard, agent, ended)
 
 
-def make_worker(env: Any, flat: Flattener, live: Live, episodes: Episodes, seed: int, size: tuple[int, int]) -> Worker:
+def _ends(heard: Heard, agent: Any, episodes: Sequence[tuple[float, int]]) -> bool:
+    """Tell everybody of the episodes that are over; whether somebody ends learning."""
+    answers = [hear(agent, total, length) for hear in heard for total, length in episodes]
+    return any(answer is False for answer in answers)
+
+
+def make_worker(env: Any, encoder: Any, live: Live, episodes: Episodes, seed: int) -> Worker:
     """The worker for an environment."""
     kind = VectorWorker if is_vector(env) else SingleWorker
-    return kind(env, flat, live, episodes, seed, size)
+    return kind(env, encoder, live, episodes, seed)

@@ -114,7 +114,7 @@ def fold(theta, theta_bar, d):
 @rule
 def is_moderate(c, n):
     """Whether the first n numbers are finite, and not too large."""
-    for j in range(n):
+    for j in range(n):  # noqa: SIM110 - compiled
         if not abs(c[j]) < TOO_LONG:
             return False
     return True
