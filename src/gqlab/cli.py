@@ -13,6 +13,7 @@ from typing import Any
 
 import tyro
 
+from gqlab.benchmark.commands import benchmark
 from gqlab.compare.commands import compare
 from gqlab.paper.commands import list_experiments, reproduce
 from gqlab.theory.commands import rates, theory
@@ -23,6 +24,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "compare": compare,
     "theory": theory,
     "rates": rates,
+    "benchmark": benchmark,
 }
 
 

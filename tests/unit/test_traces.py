@@ -94,9 +94,7 @@ MODES = [gymnasium.vector.AutoresetMode.NEXT_STEP, gymnasium.vector.AutoresetMod
 def test_vector_environments_give_the_steps_of_their_members(mode, algorithm):
     """Steps that only begin an episode are no transitions; the last observation of an episode is its own."""
     log: list[Step] = []
-    env = gymnasium.vector.SyncVectorEnv(
-        [lambda e=e: Walk(log, e, limit=9 + e) for e in range(3)], autoreset_mode=mode
-    )
+    env = gymnasium.vector.SyncVectorEnv([lambda e=e: Walk(log, e, limit=9 + e) for e in range(3)], autoreset_mode=mode)
     agent = gq.Agent(env, coder(), algorithm, discount=0.95, epsilon=0.3, seed=4).learn(STEPS)
     assert {step.env for step in log} == {0, 1, 2}
     check(agent, log)
@@ -104,7 +102,9 @@ def test_vector_environments_give_the_steps_of_their_members(mode, algorithm):
     assert len(agent.episodes) == len(ends)
     assert sum(agent.episodes.lengths) <= len(log)
     rewards = {e: np.cumsum([step.reward for step in log if step.env == e]) for e in range(3)}
-    counted = {e: [k for k, s in enumerate(s for s in log if s.env == e) if s.terminated or s.truncated] for e in range(3)}
+    counted = {
+        e: [k for k, s in enumerate(s for s in log if s.env == e) if s.terminated or s.truncated] for e in range(3)
+    }
     returns = np.concatenate([np.diff(rewards[e][counted[e]], prepend=0.0) for e in range(3)])
     np.testing.assert_allclose(np.sort(agent.episodes.returns), np.sort(returns))
 
@@ -154,7 +154,10 @@ def test_variance_reduction_makes_its_epochs_on_the_last_batch():
     assert (agent.n_updates, agent.waiting) == (3 * M, 20)
 
     def gradients(step: Step, theta: np.ndarray, omega: np.ndarray) -> np.ndarray:
-        phi, phi_next = features(agent.encoder, step.observation)[step.action], features(agent.encoder, step.next_observation)
+        phi, phi_next = (
+            features(agent.encoder, step.observation)[step.action],
+            features(agent.encoder, step.next_observation),
+        )
         q = phi_next @ theta
         discount = 0.0 if step.terminated else 0.95
         delta = step.reward + discount * q.max() - phi @ theta

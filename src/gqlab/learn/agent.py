@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import warnings
 from collections.abc import Callable
@@ -15,7 +16,7 @@ from gqlab.checks import FloatArray
 from gqlab.encoders import as_encoder
 from gqlab.learn.callbacks import Callback, as_callbacks
 from gqlab.learn.core import check_live, make_live
-from gqlab.learn.environments import is_vector, make_env, play, single_spaces
+from gqlab.learn.environments import env_of, is_vector, make_env, play, recipe_of, single_spaces
 from gqlab.learn.linear_q import Evaluation, LinearQ
 from gqlab.learn.live import COLLECTED, DIVERGED, UPDATES, Live
 from gqlab.learn.workers import Episodes, Worker, make_worker
@@ -216,15 +217,14 @@ class Agent:
     def evaluate(self, n_episodes: int = 100, env: Any = None, deterministic: bool = True, seed: int = 0) -> Evaluation:
         """Returns of so many episodes of the policy as it is now, in an environment of its own."""
         n = checks.integer("n_episodes", n_episodes, least=1)
-        return play(self.model, self._another_env(env), n, deterministic, checks.integer("seed", seed, least=0))
-
-    def _another_env(self, env: Any) -> Any:
+        seed = checks.integer("seed", seed, least=0)
         if env is not None:
-            return env
-        spec = getattr(self.env, "spec", None)
-        if spec is None:
-            raise ValueError("env is missing: this agent's environment has no spec by which another could be made")
-        return spec.id
+            return play(self.model, env, n, deterministic, seed)
+        recipe = recipe_of(self.env)
+        if recipe is None:
+            raise ValueError("env is missing: no id and keywords are known by which another one like it could be made")
+        with contextlib.closing(env_of(recipe)) as another:
+            return play(self.model, another, n, deterministic, seed)
 
     def set_env(self, env: Any) -> None:
         """Go on in another environment, with a new episode."""
@@ -268,7 +268,7 @@ class Agent:
         --------
         >>> import gqlab as gq
         >>> gq.Agent.preset("MountainCar-v0").algorithm
-        Sarsa(eta_theta=0.5, radius=inf, trace=0.9)
+        Sarsa(eta_theta=0.25, radius=inf, trace=0.9)
         """
         from gqlab.learn.presets import preset_of
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,6 +28,24 @@ def make_env(env: Any) -> Any:
     if not isinstance(env, gymnasium.Env | gymnasium.vector.VectorEnv):
         raise ValueError(f"env is {checks.shown(env)}, expected an id or a Gymnasium environment")
     return env
+
+
+def recipe_of(env: Any) -> dict[str, Any] | None:
+    """The id and the keywords by which an environment like this one is made; None where they do not tell all."""
+    spec = getattr(env, "spec", None)
+    if is_vector(env) or spec is None or spec.additional_wrappers:
+        return None
+    try:
+        return {"id": spec.id, **json.loads(json.dumps(spec.kwargs))}
+    except TypeError:  # a keyword that JSON cannot write
+        return None
+
+
+def env_of(recipe: dict[str, Any]) -> Any:
+    """The environment of a recipe."""
+    import gymnasium
+
+    return gymnasium.make(**recipe)
 
 
 def is_vector(env: Any) -> bool:

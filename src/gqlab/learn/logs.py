@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import csv
-import io
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,9 +24,6 @@ COLUMNS = (
     "rollout/exploration_rate",
     "train/n_updates",
 )
-
-#: Seconds between two times that the file is written, at least.
-WRITE_AFTER = 1.0
 
 
 @contextlib.contextmanager
@@ -64,13 +60,15 @@ class Log(Callback):
 
     def __init__(self, folder: str, every: int = 1000) -> None:
         self.folder, self.every = Path(folder), every
-        self.rows: list[dict[str, Any]] = []
         self._events: Any = None
-        self._written = 0.0
+        self._file: Any = None
 
     def on_training_start(self, agent: Agent) -> None:
         check_writable(self.folder)
-        self.rows = _rows_until(self.folder / "progress.csv", agent.num_timesteps)
+        path = self.folder / "progress.csv"
+        lines = [COLUMNS, *_rows_until(path, agent.num_timesteps)]
+        write_whole(path, lambda file: file.write("".join(map(_line, lines)).encode()))
+        self._file = open(path, "ab", buffering=0)  # noqa: SIM115 - a row is written at once, and whole
         self._events = _event_writer(self.folder)
 
     def on_step(self, agent: Agent) -> None:
@@ -83,35 +81,31 @@ class Log(Callback):
             agent.epsilon(steps),
             agent.n_updates,
         )
-        self.rows.append(dict(zip(COLUMNS, values, strict=True)))
+        self._file.write(_line(values).encode())
         if self._events is not None:
-            _write_events(self._events, self.rows[-1], steps)
-        if time.monotonic() - self._written > WRITE_AFTER:
-            self._write()
+            _write_events(self._events, dict(zip(COLUMNS, values, strict=True)), steps)
 
     def on_training_end(self, agent: Agent) -> None:
-        self._write()
+        if self._file is not None:
+            self._file.close()
         if self._events is not None:
             self._events.close()
 
-    def _write(self) -> None:
-        text = io.StringIO()
-        writer = csv.DictWriter(text, COLUMNS)
-        writer.writeheader()
-        writer.writerows(self.rows)
-        write_whole(self.folder / "progress.csv", lambda file: file.write(text.getvalue().encode()))
-        self._written = time.monotonic()
+
+def _line(values: Sequence[Any]) -> str:
+    return ",".join(map(str, values)) + "\n"
 
 
-def _rows_until(path: Path, steps: int) -> list[dict[str, Any]]:
+def _rows_until(path: Path, steps: int) -> list[list[str]]:
     """The rows of an earlier log up to a step."""
     if not path.exists():
         return []
     with open(path, newline="", encoding="utf-8") as file:
-        reader = csv.DictReader(file)
-        if tuple(reader.fieldnames or ()) != COLUMNS:
-            raise ValueError(f"{path} is not a log of gqlab: it has other columns")
-        return [row for row in reader if int(row[COLUMNS[0]]) <= steps]
+        header, *rows = list(csv.reader(file)) or [[]]
+    if tuple(header) != COLUMNS:
+        raise ValueError(f"{path} is not a log of gqlab: it has other columns")
+    whole = [row for row in rows if len(row) == len(COLUMNS) and row[0].isdigit()]
+    return [row for row in whole if int(row[0]) <= steps]
 
 
 def _event_writer(folder: Path) -> Any:

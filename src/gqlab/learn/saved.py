@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from gqlab import algorithms, checks
 from gqlab.files import read_arrays, write_arrays
 from gqlab.learn.core import arrays_of
+from gqlab.learn.environments import env_of, recipe_of
 from gqlab.learn.linear_q import encoder_to_dict, operator_from_dict, operator_to_dict, read_header, saved_encoder
 from gqlab.learn.workers import SingleWorker
 from gqlab.schedules import Linear
@@ -28,7 +29,6 @@ def save_agent(agent: Agent, path: str | os.PathLike[str]) -> None:
     """Write an agent."""
     worker = agent._worker
     single = worker if isinstance(worker, SingleWorker) else None
-    spec = getattr(agent.env, "spec", None)
     header = {
         "format": FORMAT,
         "encoder": encoder_to_dict(agent.encoder),
@@ -37,7 +37,7 @@ def save_agent(agent: Agent, path: str | os.PathLike[str]) -> None:
         "discount": agent.discount,
         "epsilon": asdict(agent.epsilon),
         "seed": agent.seed,
-        "env": None if spec is None else spec.id,
+        "env": recipe_of(agent.env),
         "n_envs": len(agent._live.status),
         "steps": worker.steps,
         "begun": single is not None and single.begun,
@@ -59,12 +59,12 @@ def load_agent(kind: type[Agent], path: str | os.PathLike[str], env: Any, encode
     """Read an agent, and bring its environment to where it was."""
     arrays = read_arrays(checks.path("path", path))
     header = read_header(arrays, FORMAT, path)
-    if env is None and header["env"] is None:
-        raise ValueError("env is missing: the agent's environment had no id")
     if env is None and header["n_envs"] > 1:
         raise ValueError(f"env is missing: the agent had a vector environment of {header['n_envs']}")
+    if env is None and header["env"] is None:
+        raise ValueError("env is missing: no id and keywords were known by which it could be made")
     agent = kind(
-        header["env"] if env is None else env,
+        env_of(header["env"]) if env is None else env,
         saved_encoder(header, encoder),
         algorithms.from_dict(header["algorithm"]),
         discount=header["discount"],
