@@ -27,6 +27,7 @@ from gqlab.algorithms import (
     QLearning,
     SAGAGreedyGQ,
     SARAHGreedyGQ,
+    Sarsa,
     STORMGreedyGQ,
     StreamingGreedyGQ,
     VRGreedyGQ,
@@ -45,19 +46,29 @@ from gqlab.measure.watch import Watch, Watched
 from gqlab.operators import EpsilonGreedy, FixedPolicy, Greedy, Mellowmax, Operator, Softmax
 from gqlab.problem import Problem
 from gqlab.results import RunResult
-from gqlab.schedules import Decay
+from gqlab.schedules import Decay, Linear
 from gqlab.version import __version__
 
 if TYPE_CHECKING:
     from gqlab.data import Transitions, collect, health
     from gqlab.encoders import RBF, Fourier, Identity, OneHot, TileCoder
+    from gqlab.learn.agent import Agent
+    from gqlab.learn.callbacks import Callback, CheckpointCallback, EvalCallback, StopOnReward
+    from gqlab.learn.linear_q import Evaluation, LinearQ
 
 #: The modules of the names that are imported when they are first used: they need packages that gqlab itself does not.
 LAZY = {
+    "Agent": "gqlab.learn.agent",
+    "Callback": "gqlab.learn.callbacks",
+    "CheckpointCallback": "gqlab.learn.callbacks",
+    "EvalCallback": "gqlab.learn.callbacks",
+    "Evaluation": "gqlab.learn.linear_q",
     "Fourier": "gqlab.encoders",
     "Identity": "gqlab.encoders",
+    "LinearQ": "gqlab.learn.linear_q",
     "OneHot": "gqlab.encoders",
     "RBF": "gqlab.encoders",
+    "StopOnReward": "gqlab.learn.callbacks",
     "TileCoder": "gqlab.encoders",
     "Transitions": "gqlab.data",
     "collect": "gqlab.data",
@@ -80,10 +91,15 @@ __all__ = [
     "QRC",
     "RBF",
     "ActorCritic",
+    "Agent",
     "Algorithm",
     "AveragedGreedyGQ",
+    "Callback",
+    "CheckpointCallback",
     "Decay",
     "EpsilonGreedy",
+    "EvalCallback",
+    "Evaluation",
     "FiniteMDP",
     "FixedPolicy",
     "Floor",
@@ -93,6 +109,8 @@ __all__ = [
     "GridResult",
     "Identity",
     "LeastSquaresGreedyGQ",
+    "Linear",
+    "LinearQ",
     "Mellowmax",
     "NestedGreedyGQ",
     "OneHot",
@@ -104,7 +122,9 @@ __all__ = [
     "SAGAGreedyGQ",
     "SARAHGreedyGQ",
     "STORMGreedyGQ",
+    "Sarsa",
     "Softmax",
+    "StopOnReward",
     "StreamingGreedyGQ",
     "TileCoder",
     "Trajectory",

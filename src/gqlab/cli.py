@@ -13,6 +13,7 @@ from typing import Any
 
 import tyro
 
+from gqlab.benchmark.commands import benchmark
 from gqlab.compare.commands import compare
 from gqlab.data.commands import health
 from gqlab.paper.commands import list_experiments, reproduce
@@ -25,6 +26,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "theory": theory,
     "rates": rates,
     "health": health,
+    "benchmark": benchmark,
 }
 
 

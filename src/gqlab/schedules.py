@@ -46,6 +46,32 @@ class Decay:
         return float(self.eta * (1 + t / self.after) ** -self.power)
 
 
+@dataclass(frozen=True)
+class Linear:
+    """A share that goes from ``first`` to ``last`` along a line, over so many steps, and stays there: ``epsilon``.
+
+    Examples
+    --------
+    >>> import gqlab as gq
+    >>> epsilon = gq.Linear(0.1, 0.0, over=1000)
+    >>> epsilon(0), epsilon(500), epsilon(2000)
+    (0.1, 0.05, 0.0)
+    """
+
+    first: float
+    last: float
+    over: float = 1.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "first", checks.number("first", self.first, least=0, most=1))
+        object.__setattr__(self, "last", checks.number("last", self.last, least=0, most=1))
+        object.__setattr__(self, "over", checks.number("over", self.over, above=0))
+
+    def __call__(self, t: float) -> float:
+        """Its value after t steps."""
+        return float(self.last + (self.first - self.last) * max(0.0, 1 - t / self.over))
+
+
 #: What an ``eta`` may be.
 StepSize = float | Decay
 

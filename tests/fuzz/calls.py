@@ -45,6 +45,7 @@ PHI = gq.random_features(MDP, D, seed=1)
 SMALL = gq.Problem(MDP, PHI)
 PROBLEMS = [SMALL, gq.Problem(ENDING, PHI), *(gq.Problem(MDP, PHI, target=o) for o in (gq.Greedy(), gq.Mellowmax(2.0)))]
 EVALUATION = gq.Problem(MDP, PHI, target=gq.FixedPolicy(np.full((S, A), 1 / A)))
+CODER = gq.TileCoder(n_tilings=2, bins=2, low=[-1.2, -0.07], high=[0.6, 0.07]).fit([[0.0, 0.0]])
 OPERATORS = [gq.Softmax(2.0), gq.Mellowmax(3.0), gq.Greedy(), gq.EpsilonGreedy(0.2), EVALUATION.target]
 
 
@@ -272,6 +273,25 @@ VALID: dict[str, Callable[[], st.SearchStrategy[Any]]] = {
     "df": lambda: one(frame()),
     "columns": lambda: one(None, {}, {"reward": "obs"}),
     "dataset": lambda: one("no/such-v0"),
+    "trace": lambda: one(0.0, 0.5, 1.0),
+    "last": lambda: one(0.0, 1.0),
+    "Linear.first": lambda: one(0.1, 1.0),
+    "over": lambda: one(1.0, 1e6),
+    "Agent.env": lambda: one("MountainCar-v0"),
+    "EvalCallback.env": lambda: one(None, "MountainCar-v0"),
+    "Agent.encoder": lambda: one(CODER, gq.Fourier(order=1)),
+    "LinearQ.encoder": lambda: one(CODER),
+    "LinearQ.theta": lambda: arrays(3, CODER.n_features_out_),
+    "LinearQ.history": lambda: one({}),
+    "LinearQ.metadata": lambda: one({}),
+    "Agent.algorithm": lambda: one(gq.Sarsa(0.1, trace=0.9), gq.VRGreedyGQ(batch_size=10), gq.QRC(trace=0.5)),
+    "Agent.target": lambda: one(None, gq.Greedy(), gq.Softmax(2.0)),
+    "Agent.epsilon": lambda: one(0.1, gq.Linear(0.1, 0.0, over=100)),
+    "Agent.seed": lambda: one(0, 5),
+    "n_episodes": lambda: one(1, 2),
+    "best": lambda: one(None, "no/such/folder/model.npz"),
+    "folder": lambda: one("no/such/folder"),
+    "threshold": lambda: one(-110.0, 0.0),
     "kwargs": lambda: one({}, {"is_slippery": False}),
 }
 
@@ -313,7 +333,7 @@ def public_methods(owner: type) -> list[str]:
 
 #: What only carries results, or is made by no user.
 NOT_CALLED = {
-    gq.Algorithm, gq.Floor, gq.Trajectory, gq.UpdateError, gq.Watched, gq.RunResult, gq.GridResult, gq.Transitions, theory.Choice, theory.GreedyReport,
+    gq.Algorithm, gq.Callback, gq.Evaluation, gq.Floor, gq.Trajectory, gq.UpdateError, gq.Watched, gq.RunResult, gq.GridResult, gq.Transitions, theory.Choice, theory.GreedyReport,
     theory.Practical, theory.Repair, theory.Report, theory.Schedule, theory.Sharp, theory.Statement, theory.StepSizes, theory.Tried,
 }  # fmt: skip
 

@@ -10,7 +10,7 @@ from gqlab.algorithms.family import (
     STORMGreedyGQ,
     StreamingGreedyGQ,
 )
-from gqlab.algorithms.greedy_gq import QRC, GreedyGQ, QLearning, VRGreedyGQ
+from gqlab.algorithms.greedy_gq import QRC, GreedyGQ, QLearning, Sarsa, VRGreedyGQ
 from gqlab.algorithms.policy_search import ActorCritic, PolicyGradient
 
 __all__ = [
@@ -27,6 +27,7 @@ __all__ = [
     "SAGAGreedyGQ",
     "SARAHGreedyGQ",
     "STORMGreedyGQ",
+    "Sarsa",
     "StreamingGreedyGQ",
     "VRGreedyGQ",
     "check_algorithm",

@@ -61,8 +61,16 @@ class Algorithm:
     #: QRC's β, which draws ω towards 0.
     beta: float = 0.0
 
+    #: λ of the traces with which :class:`gqlab.Agent` runs it.
+    trace: float = 0.0
+
     eta_theta: StepSize | None
     radius: float = math.inf
+
+    def __repr__(self) -> str:
+        usual = {field.name: field.default for field in fields(self)}  # type: ignore[arg-type]
+        shown = [name for name in usual if name not in self.later or getattr(self, name) != usual[name]]
+        return f"{type(self).__name__}({', '.join(f'{name}={getattr(self, name)!r}' for name in shown)})"
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)

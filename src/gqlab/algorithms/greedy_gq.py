@@ -13,14 +13,29 @@ from gqlab.algorithms.base import Algorithm, Counts
 from gqlab.estimators.epochs import GROWTH_UNIT
 from gqlab.estimators.plain import Plain
 from gqlab.estimators.svrg import SVRG
+from gqlab.problem import Problem
 from gqlab.schedules import StepSize
 
 #: What a batch may hold: the new samples, or all so far.
 KEEP = ("new", "all")
 
 
-@dataclass(frozen=True)
-class GreedyGQ(Algorithm):
+class Traced(Algorithm):
+    """What algorithms share that :class:`gqlab.Agent` can run with traces: ``trace`` is λ."""
+
+    later: ClassVar[tuple[str, ...]] = ("trace",)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "trace", checks.number("trace", self.trace, least=0, most=1))
+
+    def check(self, problem: Problem) -> None:
+        if self.trace > 0:
+            raise ValueError(f"trace is {self.trace:g}: traces are for gqlab.Agent, which sees whole episodes")
+
+
+@dataclass(frozen=True, repr=False)
+class GreedyGQ(Traced):
     """Greedy-GQ: one update for each sample of one trajectory, both at the old (θ, ω).
 
         θ ← Π_R[θ − η_θ G_x(θ, ω)]        ω ← Π_R[ω − η_ω H_x(θ, ω)]
@@ -37,6 +52,7 @@ class GreedyGQ(Algorithm):
     eta_theta: StepSize = 0.02
     eta_omega: StepSize = 0.01
     radius: float = math.inf
+    trace: float = 0.0
 
 
 class Epochs(Algorithm):
@@ -139,8 +155,8 @@ class VRGreedyGQ(Epochs):
     keep: str = "new"
 
 
-@dataclass(frozen=True)
-class QRC(Algorithm):
+@dataclass(frozen=True, repr=False)
+class QRC(Traced):
     """Greedy-GQ whose ω is drawn towards 0 (QRC: Ghiassian et al., 2020; β = 0 is Greedy-GQ).
 
         θ ← Π_R[θ − η_θ G_x(θ, ω)]        ω ← Π_R[ω − η_ω (H_x(θ, ω) + βω)]
@@ -162,14 +178,15 @@ class QRC(Algorithm):
     eta_omega: StepSize = 0.01
     beta: float = 1.0
     radius: float = math.inf
+    trace: float = 0.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "beta", checks.number("beta", self.beta, least=0))
 
 
-@dataclass(frozen=True)
-class QLearning(Algorithm):
+@dataclass(frozen=True, repr=False)
+class QLearning(Traced):
     """Semi-gradient Q-learning, the classic that may diverge off-policy; the problem's operator makes V̄.
 
         θ ← Π_R[θ + η_θ δ_x(θ) φ(s,a)]
@@ -191,3 +208,30 @@ class QLearning(Algorithm):
 
     eta_theta: StepSize = 0.02
     radius: float = math.inf
+    trace: float = 0.0
+
+
+@dataclass(frozen=True, repr=False)
+class Sarsa(Traced):
+    """Semi-gradient Sarsa: Q-learning whose V̄ is the value of the action that is taken next, on its own policy's data.
+
+        θ ← Π_R[θ + η_θ (r + γ φ(s',a')ᵀθ − φ(s,a)ᵀθ) φ(s,a)]
+
+    It needs the next action, so it runs in :class:`gqlab.Agent` alone.
+
+    Examples
+    --------
+    >>> import gqlab as gq
+    >>> gq.Sarsa(eta_theta=0.5, trace=0.9)
+    Sarsa(eta_theta=0.5, radius=inf, trace=0.9)
+    """
+
+    estimator: ClassVar[type] = Plain
+    has_omega: ClassVar[bool] = False
+
+    eta_theta: StepSize = 0.02
+    radius: float = math.inf
+    trace: float = 0.0
+
+    def check(self, problem: Problem) -> None:
+        raise ValueError("Sarsa learns from the action that is taken next: it runs in gqlab.Agent alone")

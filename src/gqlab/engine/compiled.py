@@ -60,7 +60,9 @@ SOURCES = source_digest()
 
 
 def parts_of(value: Any) -> Iterator[type]:
-    """The classes of all parts in a Numba type, or in a tuple of them."""
+    """The classes of all parts in a Numba type, in a tuple of them, or in one that is held."""
+    if isinstance(value, types.StructRef):
+        yield from parts_of(tuple(value.field_dict.values()))
     if isinstance(value, types.BaseNamedTuple):
         yield value.instance_class
     if isinstance(value, types.BaseTuple | tuple):

@@ -107,7 +107,7 @@ def _touch(records: Records) -> None:
 
 def _stride(group: Group) -> Any:
     """About how many updates of each run a launch makes."""
-    return np.maximum(1, LAUNCH_NUMBERS // (group.d * group.A * group.task.plan.cost))
+    return np.maximum(1, LAUNCH_NUMBERS // group.task.plan.cost)
 
 
 def _whole(group: Group, rows: slice, updates: Any) -> Any:

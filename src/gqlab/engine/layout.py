@@ -174,7 +174,7 @@ class Group:
             n_updates=n_updates,
             until=n_updates.copy(),
             first_record=first_record[:-1],
-            cost=self.per_run([cell.algorithm.samples_per_update + watching for cell in self.cells]),
+            cost=self.per_run([cell.algorithm.samples_per_update + watching for cell in self.cells]) * self.d * self.A,
         )
 
     def _runs(self) -> Runs:

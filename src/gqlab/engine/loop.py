@@ -15,11 +15,13 @@ from gqlab.engine.records import next_recorded, record_row
 from gqlab.estimators.base import NEVER, answer, begin, next_begin, step
 from gqlab.measure.watch import look, tell
 from gqlab.rules.dispatch import at, rule
+from gqlab.rules.point import put, take
+from gqlab.rules.vectors import entry_of
 from gqlab.samples.random import OUTPUT, unit, word
 from gqlab.samples.streams import Identity, World, key, start
 from gqlab.schedules import rates_at
 
-#: Numbers d·A that pass through the samples between two looks at the stop flag: about a millisecond.
+#: Numbers that pass through the updates between two looks at the stop flag: about a millisecond.
 SEGMENT_NUMBERS = 1 << 17
 
 
@@ -32,7 +34,7 @@ class Plan(NamedTuple):
     n_updates: Any  # (n_runs,)  where it ends, counted from its very beginning
     until: Any  # (n_runs,)  where this call ends: there, or earlier
     first_record: Any  # (n_runs,)  the row of its record of update 0
-    cost: Any  # (n_runs,)  the work of an update, as so many samples
+    cost: Any  # (n_runs,)  the numbers that pass through an update
 
 
 class Runs(NamedTuple):
@@ -108,7 +110,7 @@ def record(plan, records, run, parts, u, d):
         answer(parts.estimator, parts.point, parts.point.answer, d)
         for i in range(d):
             records.theta[row, i] = parts.point.answer[i]
-            records.omega[row, i] = parts.point.omega[i]
+            records.omega[row, i] = entry_of(parts.point.omega, i)
         tell(parts.watch, records.watched, row)
 
 
@@ -128,9 +130,7 @@ def freeze(plan, runs, records, run, parts, output_key, u, d):
 @rule
 def enter(runs, kept, run, parts, d):
     """Put the run into its parts: θ, ω and what its parts have kept."""
-    for i in range(d):
-        parts.point.theta[i] = runs.theta[run, i]
-        parts.point.omega[i] = runs.omega[run, i]
+    put(parts.point, runs, run, d)
     load(parts.estimator, kept.estimator, runs, run)
     load(parts.watch, kept.watch, runs, run)
 
@@ -138,9 +138,7 @@ def enter(runs, kept, run, parts, d):
 @rule
 def leave(runs, kept, run, parts, cursor, next_output, d):
     """Write down where the run stands."""
-    for i in range(d):
-        runs.theta[run, i] = parts.point.theta[i]
-        runs.omega[run, i] = parts.point.omega[i]
+    take(parts.point, runs, run, d)
     runs.cursor[run] = cursor
     runs.next_output[run] = next_output
     store(parts.estimator, kept.estimator, runs, run)
@@ -148,9 +146,9 @@ def leave(runs, kept, run, parts, cursor, next_output, d):
 
 
 @rule
-def segment_length(cost, d, A):
+def segment_length(cost):
     """How many updates may pass between two looks at the stop flag."""
-    return 1 + SEGMENT_NUMBERS // (d * A * cost)
+    return 1 + SEGMENT_NUMBERS // cost
 
 
 @rule
@@ -171,7 +169,7 @@ def advance(task, run, memory, stop, d, A):
     cursor = runs.cursor[run]
     if u == 0:
         cursor = start(world.stream, identity)
-    segment = segment_length(plan.cost[run], d, A)
+    segment = segment_length(plan.cost[run])
     while u < plan.until[run] and finite and stop[0] == 0:
         if u == next_begin(estimator, u):
             cursor = begin(estimator, world, point, cursor, u, d, A)
@@ -185,7 +183,7 @@ def advance(task, run, memory, stop, d, A):
         while u < end and finite:
             if u == next_output:
                 next_output = keep_output(runs, run, parts, output_key, u, d)
-            rates = rates_at(schedule, u, point.theta)
+            rates = rates_at(schedule, u, point.answer)
             finite, cursor = step(estimator, world, point, cursor, u, rates, d, A)
             u += finite
             if finite:

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from gqlab.rules.gradient import evaluate
 from gqlab.rules.memory import Array, Sizes, near
-from gqlab.rules.point import descend
+from gqlab.rules.point import descend_and_average, mean_entry, start_mean
 from gqlab.samples.streams import draw
 
 
@@ -23,19 +23,14 @@ class Averaged(NamedTuple):
         return {"theta_bar": near(n.d, kept=True), "q": near(n.A), "w": near(n.A), "c": near(n.A + 2)}
 
     def begin(self, world, point, cursor, u, d, A):
-        for i in range(d):
-            self.theta_bar[i] = point.theta[i]
+        start_mean(point, self.theta_bar, d)
         return cursor
 
     def step(self, world, point, cursor, u, rates, d, A):
         x, cursor = draw(world.stream, world.run, cursor, u)
         evaluate(world.samples, x, point.theta, point.omega, self.q, self.w, self.c, d, A)
-        moved = descend(point, world.samples, x, self.c, rates, d, A)
-        share = point.theta.dtype.type(1) / point.theta.dtype.type(u + 1)
-        for i in range(d):
-            self.theta_bar[i] += (point.theta[i] - self.theta_bar[i]) * share
-        return moved, cursor
+        return descend_and_average(point, self.theta_bar, world.samples, x, self.c, rates, u + 1, d, A), cursor
 
     def answer(self, point, out, d):
         for i in range(d):
-            out[i] = self.theta_bar[i]
+            out[i] = mean_entry(point, self.theta_bar, i)

@@ -19,6 +19,7 @@ All but ``step`` and ``memory`` have a default. What lives from one call to the 
 from __future__ import annotations
 
 from gqlab.rules.dispatch import by_type
+from gqlab.rules.vectors import entry_of
 
 #: No run gets this far.
 NEVER = 1 << 62
@@ -45,7 +46,7 @@ def step(self, world, point, cursor, u, rates, d, A):
 def answer(self, point, out, d):
     """Estimator: the vector that it offers as θ, into ``out``."""
     for i in range(d):
-        out[i] = point.theta[i]
+        out[i] = entry_of(point.theta, i)
 
 
 @by_type

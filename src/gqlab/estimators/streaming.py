@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 from gqlab.estimators.epochs import moment_from
 from gqlab.rules.gradient import evaluate, scatter
 from gqlab.rules.memory import Array, Sizes, near
-from gqlab.rules.point import descend_from
+from gqlab.rules.point import add_to_mean, descend_from, follow
+from gqlab.rules.vectors import entry_of
 from gqlab.samples.streams import STOP_LOOK, draw, start
 
 
@@ -41,9 +42,9 @@ class Streaming(NamedTuple):
 
     def begin(self, world, point, cursor, u, d, A):
         """z̃ ← z, F̃ ← the mean over the u samples so far."""
-        zero, one = point.theta.dtype.type(0), point.theta.dtype.type(1)
+        zero, one = self.G_tilde.dtype.type(0), self.G_tilde.dtype.type(1)
         for i in range(d):
-            self.theta_tilde[i], self.omega_tilde[i] = point.theta[i], point.omega[i]
+            self.theta_tilde[i], self.omega_tilde[i] = entry_of(point.theta, i), entry_of(point.omega, i)
             self.G_tilde[i] = self.H_tilde[i] = zero
         again = start(world.stream, world.run)
         for t in range(u):
@@ -53,22 +54,19 @@ class Streaming(NamedTuple):
             if t & (STOP_LOOK - 1) == 0 and world.stop[0] != 0:
                 break
         for i in range(d):
-            self.G_tilde[i] /= point.theta.dtype.type(max(u, 1))
-            self.H_tilde[i] /= point.theta.dtype.type(max(u, 1))
+            self.G_tilde[i] /= self.G_tilde.dtype.type(max(u, 1))
+            self.H_tilde[i] /= self.H_tilde.dtype.type(max(u, 1))
+        follow(point, self.G_tilde, self.H_tilde, d)
         return cursor
 
     def step(self, world, point, cursor, u, rates, d, A):
-        samples, one = world.samples, point.theta.dtype.type(1)
+        samples, drift = world.samples, (self.G_tilde, self.H_tilde)
         x, cursor = draw(world.stream, world.run, cursor, u)
         evaluate(samples, x, self.theta_tilde, self.omega_tilde, self.q, self.w, self.c_tilde, d, A)  # f̃
-        over_n = one / point.theta.dtype.type(u + 1)
-        for i in range(d):
-            self.G_tilde[i] -= self.G_tilde[i] * over_n
-            self.H_tilde[i] -= self.H_tilde[i] * over_n
-        scatter(samples, x, self.c_tilde, over_n, over_n, self.G_tilde, self.H_tilde, d, A)
+        add_to_mean(point, drift, samples, x, self.c_tilde, u + 1, d, A)
         if u + 1 < self.first:
             return True, cursor
         evaluate(samples, x, point.theta, point.omega, self.q, self.w, self.c, d, A)
         for j in range(A + 2):
             self.c[j] -= self.c_tilde[j]
-        return descend_from(point, samples, x, self.c, (self.G_tilde, self.H_tilde), rates, d, A), cursor
+        return descend_from(point, samples, x, self.c, drift, rates, d, A), cursor

@@ -19,7 +19,8 @@ from gqlab.estimators.epochs import GROWTH_UNIT, epoch_from
 from gqlab.rules.dispatch import rule
 from gqlab.rules.gradient import add, evaluate, next_value, td_terms
 from gqlab.rules.memory import COUNT, INDEX, SAMPLE, Array, Sizes, far, near
-from gqlab.rules.point import descend_from
+from gqlab.rules.point import descend_from, follow
+from gqlab.rules.vectors import entry_of
 from gqlab.samples.random import BATCH_INDEX, below, word
 from gqlab.samples.streams import STOP_LOOK, draw, key, start
 
@@ -120,6 +121,7 @@ def new_batch(svrg, world, point, cursor, u, d, A):
             break
     svrg.n_batch[0] = end - first
     mean_reference(svrg, world.samples, end - first, d, A)
+    follow(point, svrg.G_tilde, svrg.H_tilde, d)
     return cursor
 
 
@@ -127,10 +129,10 @@ def new_batch(svrg, world, point, cursor, u, d, A):
 def start_reference(svrg, point, d):
     """θ̃, ω̃ ← (θ, ω); G̃, H̃ ← 0; no next state has a slot."""
     for i in range(d):
-        svrg.theta_tilde[i] = point.theta[i]
-        svrg.omega_tilde[i] = point.omega[i]
-        svrg.G_tilde[i] = point.theta.dtype.type(0)
-        svrg.H_tilde[i] = point.theta.dtype.type(0)
+        svrg.theta_tilde[i] = entry_of(point.theta, i)
+        svrg.omega_tilde[i] = entry_of(point.omega, i)
+        svrg.G_tilde[i] = svrg.G_tilde.dtype.type(0)
+        svrg.H_tilde[i] = svrg.H_tilde.dtype.type(0)
     for k in range(svrg.n_visited[0]):
         svrg.slot[svrg.visited[k]] = EMPTY
     svrg.n_visited[0] = 0

@@ -50,8 +50,8 @@ routine = numba.njit(**{**OPTIONS, "forceinline": False})
 def by_type(face: Callable[..., Any]) -> Callable[..., Any]:
     """``face(self, …)`` is the method of that name of the part ``self``, chosen when compiled, and inlined.
 
-    The body of ``face`` is what parts without such a method do; where there is none (a docstring alone) a part must
-    have it, which :func:`require` checks before anything is compiled.
+    The body of ``face`` is what parts without such a method do, and what is no part at all (an array); where there is
+    none (a docstring alone) a part must have it, which :func:`require` checks before anything is compiled.
     """
     name = face.__name__
 
@@ -60,7 +60,7 @@ def by_type(face: Callable[..., Any]) -> Callable[..., Any]:
         return getattr(self, name, functools.partial(face, self))(*args)
 
     def choose(self, *args):
-        return getattr(self.instance_class, name, face) if isinstance(self, types.BaseNamedTuple) else None
+        return getattr(self.instance_class, name, face) if isinstance(self, types.BaseNamedTuple) else face
 
     choose.__signature__ = inspect.signature(face)  # type: ignore[attr-defined]
     # Without ``prefer_literal`` the sizes d and A are no longer constants inside: 1.8 times slower.

@@ -42,6 +42,61 @@ def move_to(self, theta, omega, rates, d):
     """Move to a given point, or to its projection."""
 
 
+@by_type
+def put(self, runs, run, d):
+    """Go where a run stands."""
+    for i in range(d):
+        self.theta[i] = runs.theta[run, i]
+        self.omega[i] = runs.omega[run, i]
+
+
+@by_type
+def take(self, runs, run, d):
+    """Write down where the run stands."""
+    for i in range(d):
+        runs.theta[run, i] = self.theta[i]
+        runs.omega[run, i] = self.omega[i]
+
+
+@by_type
+def follow(self, G, H, d):
+    """From here on ``drift`` of :func:`descend_from` is (G, H), until this is called again."""
+
+
+@by_type
+def add_to_mean(self, drift, samples, x, c, n, d, A):
+    """``drift``, the mean of n − 1 pseudo-gradients, becomes that of n with the one of sample x."""
+    G, H = drift
+    share = G.dtype.type(1) / G.dtype.type(n)
+    for i in range(d):
+        G[i] -= G[i] * share
+        H[i] -= H[i] * share
+    scatter(samples, x, c, share, share, G, H, d, A)
+
+
+@by_type
+def start_mean(self, theta_bar, d):
+    """A mean of iterates, which is θ before there are any."""
+    for i in range(d):
+        theta_bar[i] = self.theta[i]
+
+
+@by_type
+def descend_and_average(self, theta_bar, samples, x, c, rates, n, d, A):
+    """Move like :func:`descend`, and take the new θ into the mean of iterates as its n-th."""
+    moved = descend(self, samples, x, c, rates, d, A)
+    share = theta_bar.dtype.type(1) / theta_bar.dtype.type(n)
+    for i in range(d):
+        theta_bar[i] += (self.theta[i] - theta_bar[i]) * share
+    return moved
+
+
+@by_type
+def mean_entry(self, theta_bar, i):
+    """Entry i of the mean of iterates."""
+    return theta_bar[i]
+
+
 class DensePoint(NamedTuple):
     """θ and ω as d numbers each."""
 

@@ -1,0 +1,1 @@
+"""What agents reach on environments that everybody knows, measured by one command."""

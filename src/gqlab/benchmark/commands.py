@@ -1,0 +1,64 @@
+"""``gqlab benchmark``."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+import tyro
+
+from gqlab import checks
+from gqlab.files import check_writable, write_whole
+
+#: Where everything goes unless ``--out`` says otherwise.
+OUT, OUT_QUICK = Path("results/agents"), Path("results/agents-quick")
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """Measure what agents reach on environments that everybody knows."""
+
+    what: tyro.conf.Positional[Literal["agents"]]
+    """agents: Q-learning, QRC, Sarsa(λ), Greedy-GQ and VR-Greedy-GQ on MountainCar, CartPole and Acrobot."""
+
+    quick: tyro.conf.FlagCreatePairsOff[bool] = False
+    """Few seeds and steps, to try the command: at most 3 minutes."""
+
+    out: Annotated[Path | None, tyro.conf.arg(metavar="DIR", help_behavior_hint="")] = None
+    """The folder for agents.md and agents.json. Default: results/agents."""
+
+    processes: int = 2
+    """How many agents learn at a time."""
+
+
+def benchmark(options: Annotated[Benchmark, tyro.conf.arg(name="")]) -> None:
+    """Measure what agents reach on environments that everybody knows.
+
+    Finished agents are kept: a second call, or one after Ctrl-C, does only what is missing.
+    """
+    from gqlab.benchmark import report
+    from gqlab.benchmark.design import FULL, QUICK
+    from gqlab.benchmark.runs import cells_of, run_cells
+
+    processes = checks.integer("processes", options.processes, least=1, below=1000)
+    folder = options.out or (OUT_QUICK if options.quick else OUT)
+    check_writable(folder)
+    scale = QUICK if options.quick else FULL
+
+    def tell(done: int, of: int, left: float) -> None:
+        ended = "\n" if done == of else ""
+        print(
+            f"\rgqlab benchmark: {done} of {of} agents, {left / 60:.1f} min left ",
+            end=ended,
+            file=sys.stderr,
+            flush=True,
+        )
+
+    found = run_cells(cells_of(scale), folder / "data", processes, tell)
+    table = report.table_of(found, scale)
+    for name, text in {"agents.md": report.markdown(table, scale), "agents.json": report.numbers(table, found)}.items():
+        write_whole(folder / name, lambda file, text=text: file.write(text.encode()))  # type: ignore[misc]
+    print(report.text(table, scale))
+    print(f"\nWritten to {folder}: agents.md, agents.json")

@@ -1,0 +1,133 @@
+"""Traces: an update also moves what was seen before its sample, in proportion to the trace z.
+
+    z ← γλ z + φ(s,a)
+    G = −δ z + γ (1−λ) (ωᵀz) φ̂_{s'}          H = (φᵀω) φ − δ z
+
+(GQ(λ): Maei and Sutton, 2010; with ω = 0 it is Q(λ), or Sarsa(λ).) A sum of two entries is not larger than the larger
+of them: traces that add up without an end diverge where a state is seen again and again. Where all features have one
+value, the trace of a feature that is seen again is that value (replacing traces: Singh and Sutton, 1996).
+An entry of z below ``least`` is dropped, so that a step costs as much as there are entries left.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from gqlab.rules.dispatch import rule
+from gqlab.rules.gradient import add, add_block, coefficients, next_value, td_terms
+from gqlab.rules.lagged import can_move, rescale, settle_lagged
+from gqlab.rules.memory import COUNT, INDEX, Array, Sizes, far, near
+from gqlab.rules.vectors import SCALE, TOO_LONG, entry_of, note, shift
+
+
+class Entries(NamedTuple):
+    """The z of one trajectory as a vector that features are added to; ``where`` lists its entries."""
+
+    z: Any  # (d,)
+    where: Any  # (d,)
+    place: Any  # (d,)  1 + the place of an entry in ``where``; 0: it is not there
+    n: Any  # (n_trajectories,)  the length of the list,
+    k: Any  # and which trajectory this is
+
+    def shift(self, i, amount):
+        if self.place[i] == 0:
+            self.where[self.n[self.k]] = i
+            self.n[self.k] += 1
+            self.place[i] = self.n[self.k]
+        most = max(abs(self.z[i]), abs(amount))
+        self.z[i] = min(max(self.z[i] + amount, -most), most)
+        return 0.0, 0.0
+
+
+class Traces(NamedTuple):
+    """Sample x is the last of trajectory x, and ``fresh[x]`` says that its trace begins with it."""
+
+    trace: float  # λ
+    gamma: float
+    least: float
+    q: Any  # (A,)
+    w: Any  # (A,)
+    c: Any  # (A + 2,)
+    z: Any  # (n_trajectories · d,)
+    where: Any  # (n_trajectories · d,)
+    place: Any  # (n_trajectories · d,)
+    n: Any  # (n_trajectories,)
+    fresh: Any  # (n_trajectories,)
+
+    @staticmethod
+    def memory(n: Sizes) -> dict[str, Array]:
+        return {
+            **{"q": near(n.A), "w": near(n.A), "c": near(n.A + 2), "z": far(n.samples * n.d)},
+            **dict.fromkeys(("where", "place"), far(n.samples * n.d, INDEX)),
+            **dict.fromkeys(("n", "fresh"), far(n.samples, COUNT)),
+        }
+
+    def break_trace(self, e):
+        self.fresh[e] = 1
+
+    def move(self, samples, x, point, rates, d, A):
+        gamma, row = samples.discount[x], samples.row[x]
+        V = next_value(samples, x, point.theta, self.q, self.w, d, A)
+        delta, phi_omega = td_terms(samples, x, V, point.theta, point.omega, d)
+        entries = trace_of(self, x, d)
+        fade(entries, 0.0 if self.fresh[x] else self.gamma * self.trace, self.least)
+        self.fresh[x] = 0
+        add(samples.features, row, 1.0, entries, d)  # z ← γλ z + φ
+        omega_z = dot_entries(entries, point.omega) if rates.eta_omega > 0.0 else 0.0
+        coefficients(delta, omega_z, gamma * (1.0 - self.trace), self.w, self.c, A)
+        if not can_move(point, self.c, A) or not abs(phi_omega) < TOO_LONG:
+            return False
+        step = rates.eta_theta / point.theta.numbers[SCALE]
+        add_entries(entries, step * delta, point.theta)
+        add_block(samples.features, samples.next_row[x], self.c, -step, point.theta, d, A)
+        if rates.eta_omega > 0.0:
+            rescale(point.omega, 1.0 - rates.eta_omega * rates.beta, d)
+            step = rates.eta_omega / point.omega.numbers[SCALE]
+            add(samples.features, row, -step * phi_omega, point.omega, d)
+            add_entries(entries, step * delta, point.omega)
+        settle_lagged(point, rates, d)
+        return True
+
+
+@rule
+def trace_of(traces, x, d):
+    """The trace of trajectory x."""
+    first, end = x * d, (x + 1) * d
+    return Entries(traces.z[first:end], traces.where[first:end], traces.place[first:end], traces.n, x)
+
+
+@rule
+def fade(entries, factor, least):
+    """z *= factor, without the entries that fall below ``least``."""
+    for j in range(entries.n[entries.k] - 1, -1, -1):
+        i = entries.where[j]
+        entries.z[i] *= factor
+        if abs(entries.z[i]) < least or factor == 0.0:
+            entries.z[i] = 0.0
+            last = entries.where[entries.n[entries.k] - 1]  # it takes the place that is free
+            entries.where[j] = last
+            entries.place[last] = j + 1
+            entries.place[i] = 0
+            entries.n[entries.k] -= 1
+
+
+@rule
+def dot_entries(entries, v):
+    """zᵀv."""
+    out = 0.0
+    for j in range(entries.n[entries.k]):
+        i = entries.where[j]
+        out += entries.z[i] * entry_of(v, i)
+    return out
+
+
+@rule
+def add_entries(entries, c, out):
+    """out += c z, in the units of ``raw_entry``."""
+    one = two = 0.0
+    for j in range(entries.n[entries.k]):
+        i = entries.where[j]
+        change = shift(out, i, c * entries.z[i])
+        one += change[0]
+        two += change[1]
+    note(out, one, two)

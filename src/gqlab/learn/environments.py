@@ -1,0 +1,114 @@
+"""Environments: made by their names, checked, and played in."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gqlab import checks
+from gqlab.encoders.spaces import Flattener, discrete_actions
+
+if TYPE_CHECKING:
+    from gqlab.learn.linear_q import Evaluation, LinearQ
+
+
+def make_env(env: Any) -> Any:
+    """An environment: a Gymnasium id, or one that is there already, single or vectorised."""
+    try:
+        import gymnasium
+    except ImportError:
+        raise ValueError("env: Gymnasium is missing; pip install gymnasium") from None
+    if isinstance(env, str):
+        try:
+            return gymnasium.make(env)
+        except gymnasium.error.Error as error:
+            raise ValueError(f"env is {env!r}: {' '.join(str(error).split())}") from None
+    if not isinstance(env, gymnasium.Env | gymnasium.vector.VectorEnv):
+        raise ValueError(f"env is {checks.shown(env)}, expected an id or a Gymnasium environment")
+    return env
+
+
+def recipe_of(env: Any) -> dict[str, Any] | None:
+    """The id and the keywords by which an environment like this one is made; None where they do not tell all."""
+    spec = getattr(env, "spec", None)
+    if is_vector(env) or spec is None or spec.additional_wrappers:
+        return None
+    try:
+        return {"id": spec.id, **json.loads(json.dumps(spec.kwargs))}
+    except TypeError:  # a keyword that JSON cannot write
+        return None
+
+
+def env_of(recipe: dict[str, Any]) -> Any:
+    """The environment of a recipe."""
+    import gymnasium
+
+    return gymnasium.make(**recipe)
+
+
+def is_vector(env: Any) -> bool:
+    """Whether it is a vector environment."""
+    import gymnasium
+
+    return isinstance(env, gymnasium.vector.VectorEnv)
+
+
+def single_spaces(env: Any) -> tuple[Flattener, int]:
+    """How one observation becomes a vector, and the number of actions."""
+    if is_vector(env):
+        return Flattener(env.single_observation_space), discrete_actions(env.single_action_space)
+    return Flattener(env.observation_space), discrete_actions(env.action_space)
+
+
+def play(model: LinearQ, env: Any, n_episodes: int, deterministic: bool, seed: int) -> Evaluation:
+    """The returns of a model's policy."""
+    from gqlab.learn.linear_q import Evaluation
+
+    made = make_env(env)
+    if is_vector(made):
+        raise ValueError("env is a vector environment: evaluate in a single one")
+    flat, n_actions = single_spaces(made)
+    if (flat.size, n_actions) != (model.encoder.n_features_in_, model.n_actions):
+        raise ValueError(
+            f"env has observations of {flat.size} numbers and {n_actions} actions, "
+            f"the model was made for {model.encoder.n_features_in_} and {model.n_actions}"
+        )
+    returns, lengths = np.zeros(n_episodes), np.zeros(n_episodes, dtype=np.int64)
+    chooser = Chooser(model)
+    random = np.random.default_rng([seed, 1])
+    try:
+        for k in range(n_episodes):
+            observation, _ = made.reset(seed=int(np.random.SeedSequence([seed, k]).generate_state(1)[0]))
+            over = False
+            while not over:
+                q = chooser.q(flat.flatten(observation))
+                action = int(q.argmax()) if deterministic else int(_drawn(model.target.policy(q[None])[0], random))
+                observation, reward, terminated, truncated, _ = made.step(action)
+                returns[k] += float(reward)
+                lengths[k] += 1
+                over = terminated or truncated
+    finally:
+        if made is not env:
+            made.close()
+    return Evaluation(float(returns.mean()), float(returns.std()), returns, lengths)
+
+
+def _drawn(p: Any, random: np.random.Generator) -> int:
+    return min(int(np.searchsorted(np.cumsum(p), random.random(), side="right")), len(p) - 1)
+
+
+class Chooser:
+    """The action values of one observation at a time, without checks."""
+
+    def __init__(self, model: LinearQ) -> None:
+        self._encoder, self._theta = model.encoder, model.theta
+        self._binary = model.encoder.kind == "binary"
+
+    def q(self, observation: Any) -> Any:
+        """(n_actions,)"""
+        encoded = self._encoder.encode(observation)
+        if self._binary:
+            return self._theta[:, encoded].sum(axis=1) * self._encoder.value_
+        return self._theta @ encoded

@@ -1,0 +1,47 @@
+"""Agents that were tested: an encoder, an algorithm and its step sizes for an environment, as data.
+
+They were chosen on seeds from 1000 on; ``gqlab benchmark agents`` reports others.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gqlab.algorithms import Sarsa
+from gqlab.encoders import TileCoder
+from gqlab.schedules import Linear
+
+#: Bounds that CartPole's space does not give: its speeds are unbounded.
+CARTPOLE = (2.4, 3.0, 0.21, 3.5)
+
+#: Every pair of CartPole's four numbers.
+PAIRS = ((0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3))
+
+#: Acrobot shows cosine and sine of two angles, and two speeds: each angle with the speeds, and both angles.
+ANGLES = ((0, 1, 4, 5), (2, 3, 4, 5), (0, 1, 2, 3))
+
+ENCODERS: dict[str, Any] = {
+    "MountainCar-v0": TileCoder(n_tilings=16, bins=8),
+    "CartPole-v1": TileCoder(n_tilings=8, bins=8, groups=PAIRS, low=[-x for x in CARTPOLE], high=CARTPOLE),
+    "Acrobot-v1": TileCoder(n_tilings=8, bins=6, groups=ANGLES),
+}
+
+#: With these numbers of steps; more do no harm.
+STEPS = {"MountainCar-v0": 100_000, "CartPole-v1": 50_000, "Acrobot-v1": 100_000}
+
+ALGORITHMS = {
+    "MountainCar-v0": Sarsa(0.25, trace=0.9),
+    "CartPole-v1": Sarsa(0.25, trace=0.9),
+    "Acrobot-v1": Sarsa(0.125, trace=0.9),
+}
+
+
+def preset_of(env: Any) -> dict[str, Any]:
+    """The arguments of an agent for an environment."""
+    if not isinstance(env, str) or env not in ALGORITHMS:
+        raise ValueError(f"env is {env!r}, expected one of {', '.join(map(repr, ALGORITHMS))}: others have no preset")
+    return {
+        "encoder": ENCODERS[env],
+        "algorithm": ALGORITHMS[env],
+        "epsilon": Linear(0.1, 0.0, over=STEPS[env]),
+    }

@@ -1,0 +1,120 @@
+"""Features of a state, in one block for each action: φ(s,a) is x(s) in the block of a, and zero elsewhere.
+
+Row A·k + a of the features is φ of observation k and action a; with K features of a state, d = A·K. A row is read and
+added to at its nonzero places alone, so that an update costs as much as these are, whatever d is. Numbers are in double
+precision.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gqlab.rules.dispatch import by_type, rule
+from gqlab.rules.vectors import note, raw_entry, scale_of, shift
+
+
+@by_type
+def place_in_block(self, first, j):
+    """Features in blocks: where number j of the observation whose numbers begin at ``first`` is among the K."""
+
+
+@by_type
+def value_of(self, first, j):
+    """Features in blocks: number j of that observation."""
+
+
+class BinaryBlocks(NamedTuple):
+    """Where the features are that are not zero; all have one value: tile coding, one-hot."""
+
+    places: Any  # (n_observations · n_active,)
+    value: float
+    n_active: int
+    n_features: int  # K
+    n_actions: int
+
+    def dot(self, row, v, d):
+        return dot_row(self, row, v)
+
+    def add(self, row, c, out, d):
+        add_row(self, row, c, out)
+
+    def place_in_block(self, first, j):
+        return np.int64(self.places[first + j])
+
+    def value_of(self, first, j):
+        return self.value
+
+
+class SparseBlocks(NamedTuple):
+    """Where the features are that are not zero, and their values; short rows end with values of zero."""
+
+    places: Any  # (n_observations · n_active,)
+    value: Any  # (n_observations · n_active,)
+    n_active: int
+    n_features: int  # K
+    n_actions: int
+
+    def dot(self, row, v, d):
+        return dot_row(self, row, v)
+
+    def add(self, row, c, out, d):
+        add_row(self, row, c, out)
+
+    def place_in_block(self, first, j):
+        return np.int64(self.places[first + j])
+
+    def value_of(self, first, j):
+        return self.value[first + j]
+
+
+class DenseBlocks(NamedTuple):
+    """All K features of a state."""
+
+    value: Any  # (n_observations · K,)
+    n_active: int  # K
+    n_features: int  # K
+    n_actions: int
+
+    def dot(self, row, v, d):
+        return dot_row(self, row, v)
+
+    def add(self, row, c, out, d):
+        add_row(self, row, c, out)
+
+    def place_in_block(self, first, j):
+        return j
+
+    def value_of(self, first, j):
+        return self.value[first + j]
+
+
+@rule
+def begins(features, row):
+    """Where the numbers of a row begin in the table, and where its block begins in θ."""
+    observation = np.uint32(row) // np.uint32(features.n_actions)
+    action = np.uint32(row) - observation * np.uint32(features.n_actions)
+    return np.int64(observation) * features.n_active, np.int64(action) * features.n_features
+
+
+@rule
+def dot_row(features, row, v):
+    """φᵀv."""
+    first, block = begins(features, row)
+    out = 0.0
+    for j in range(features.n_active):
+        out += value_of(features, first, j) * raw_entry(v, block + place_in_block(features, first, j))
+    return scale_of(v) * out
+
+
+@rule
+def add_row(features, row, c, out):
+    """out += c φ, in the units of ``raw_entry``."""
+    first, block = begins(features, row)
+    one = two = 0.0
+    for j in range(features.n_active):
+        change = shift(out, block + place_in_block(features, first, j), c * value_of(features, first, j))
+        one += change[0]
+        two += change[1]
+    note(out, one, two)
