@@ -105,7 +105,10 @@ class Algorithm:
 
         With features c·φ, θ/c has the values that θ has with φ; a step of η/c² on c·φ is one of η on φ.
         """
-        largest = float((problem.features**2).sum(axis=-1).max())
+        return self.for_norm(float((problem.features**2).sum(axis=-1).max()))
+
+    def for_norm(self, largest: float) -> Self:
+        """The same for features with this max ‖φ‖²."""
         defaults = zip(ETAS, self.default_etas, strict=True)
         given = {name: scaled(eta, 1 / largest) for name, eta in defaults if getattr(self, name) is None}
         return replace(self, **given) if given else self  # type: ignore[type-var]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,7 +22,6 @@ from gqlab.rules.gradient import Samples
 from gqlab.rules.lagged import LaggedPoint
 from gqlab.rules.memory import Sizes
 from gqlab.rules.vectors import DRIFT_SCALE, N_NUMBERS, SCALE, Lagged, N, Scaled
-from gqlab.samples.streams import InOrder
 from gqlab.samples.tables import NoTables, Tables, per_problem
 from gqlab.schedules import join_schedules
 
@@ -50,6 +49,19 @@ def live_part(algorithm: Algorithm, kind: Any, sizes: Sizes) -> Any:
     """The part of an estimator with its parameters and its arrays, in double precision."""
     values = {name: np.array([getattr(algorithm, name)]) for name in parameters(kind)}
     return part(kind, sizes, **values)
+
+
+class Rows(NamedTuple):
+    """The rows of a table in their order, from update ``first`` on, and from the first row again."""
+
+    first: int
+    n: int
+
+    def start(self, run):  # type: ignore[no-untyped-def]
+        return np.uint32(0)
+
+    def draw(self, run, cursor, t):  # type: ignore[no-untyped-def]
+        return np.uint32((t - self.first) % self.n), cursor
 
 
 class Passes:
@@ -88,7 +100,7 @@ class Passes:
         n = Sizes(d, A, n_observations, self.n_samples, n_updates, most)
         self.point = lagged_point(d, SPARSE_ESTIMATORS[kind], theta0)
         self.estimator = live_part(algorithm, kind, n)
-        stream = InOrder(per_problem([self.n_samples]))
+        stream = Rows(per_problem([0]), per_problem([self.n_samples]))
         self.task = Task(
             tables=Tables(samples, stream, NoTables(per_problem([0]))),
             schedule=join_schedules([algorithm], [1], np.float64),
@@ -121,6 +133,11 @@ class Passes:
     def omega(self) -> FloatArray:
         """ω, (d,)."""
         return self.task.runs.omega[0].copy()
+
+    def go_on_with(self, samples: Samples, first: int) -> None:
+        """From update number ``first`` on the rows are these: the next part of a file."""
+        stream = Rows(per_problem([first]), per_problem([len(samples.row)]))
+        self.task = self.task._replace(tables=Tables(samples, stream, self.task.tables.exact))
 
     def advance(self, until: int) -> None:
         """Go on to update number ``until``. Ctrl-C stops it within milliseconds."""

@@ -1,0 +1,303 @@
+"""fit(): action values from logged data."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from gqlab import checks
+from gqlab.algorithms import (
+    QRC,
+    Algorithm,
+    AveragedGreedyGQ,
+    GreedyGQ,
+    LeastSquaresGreedyGQ,
+    QLearning,
+    StreamingGreedyGQ,
+    VRGreedyGQ,
+)
+from gqlab.checks import FloatArray
+from gqlab.data.transitions import Transitions
+from gqlab.encoders import as_encoder
+from gqlab.learn.empirical import Empirical
+from gqlab.learn.fitted import LSPI, FittedQ, descend
+from gqlab.learn.linear_q import LinearQ
+from gqlab.learn.log_table import Target, check_target, encode_log, samples_of
+from gqlab.learn.passes import Passes
+from gqlab.operators import Greedy, Operator
+
+#: What learns in passes over the rows; the first four take a file of any size, a part of it at a time.
+ONE_BY_ONE = (GreedyGQ, QRC, QLearning, AveragedGreedyGQ)
+IN_PASSES = (*ONE_BY_ONE, VRGreedyGQ, StreamingGreedyGQ)
+
+#: What solves for θ at once.
+SOLVERS = (FittedQ, LSPI, LeastSquaresGreedyGQ)
+
+#: Transitions that are measured after a pass, at most: every so many-th, where there are more.
+MOST_MEASURED = 100_000
+
+#: Numbers of all the iterates that a history keeps, at most: beyond, none is kept.
+MOST_KEPT = 10_000_000
+
+
+def fit(
+    data: Transitions,
+    encoder: Any,
+    algorithm: Any,
+    target: Target | None = None,
+    discount: float = 0.99,
+    n_passes: int = 10,
+    *,
+    seed: int = 0,
+    shuffle: bool | None = None,
+    theta0: Any = None,
+    progress: bool | None = None,
+) -> LinearQ:
+    """Learn action values from logged transitions.
+
+    Parameters
+    ----------
+    data : Transitions
+    encoder : encoder
+        Such as :class:`gqlab.Fourier`, or any scikit-learn transformer. One that is not fitted is fitted to the data's
+        observations.
+    algorithm : algorithm
+        GreedyGQ, QRC, QLearning, AveragedGreedyGQ: in passes over the rows, also of files that do not fit the memory.
+        VRGreedyGQ (whose batches are the next rows), StreamingGreedyGQ: in passes over rows that do.
+        LeastSquaresGreedyGQ, FittedQ, LSPI: solve for θ, with matrices of all features. Step sizes that were not given
+        are divided by the largest ‖φ‖².
+    target : Operator or function
+        :class:`gqlab.Greedy` by default: control. A :class:`gqlab.FixedPolicy`, or a function of observations (n, size)
+        that gives probabilities (n, n_actions), is evaluated.
+    discount : float
+    n_passes : int
+        Passes over the rows; not read by the solvers.
+    seed : int
+        Of the order of the rows, and of the indices that batches draw.
+    shuffle : bool, optional
+        Whether the rows are shuffled, once. By default where they are in memory: rows in order follow each other too
+        closely. A file that is read part by part keeps its order.
+    theta0 : (n_actions, K) array, optional
+    progress : bool, optional
+        A progress bar on stderr; by default where that is a terminal.
+
+    Returns
+    -------
+    LinearQ
+        With ``history``: after every pass (or iteration) the empirical J and ‖∇J‖² (``mspbe``, ``gradient``), the largest
+        |Q| (``max_q``) beside the largest that makes sense, r_max/(1 − discount) (``q_bound``), and θ itself, where
+        that is not too large. More passes can make a policy worse: compare the iterates.
+
+    Examples
+    --------
+    >>> import gqlab as gq
+    >>> data = gq.collect("CartPole-v1", n_steps=2000, seed=0)
+    >>> encoder = gq.Fourier(2, low=[-2.4, -3, -0.21, -3], high=[2.4, 3, 0.21, 3])
+    >>> model = gq.fit(data, encoder, gq.VRGreedyGQ(0.1, 0.1, batch_size=1000), discount=0.95, n_passes=3)
+    >>> model.history["gradient"].shape, bool(model.history["max_q"][-1] < 2 * model.history["q_bound"][-1])
+    ((4,), True)
+    """
+    checks.instance("data", data, Transitions, "a gqlab.Transitions")
+    made = _fitted(encoder, data)
+    goal = check_target(Greedy() if target is None else target, data.n_actions)
+    gamma = checks.number("discount", discount, least=0, below=1)
+    run = _Fit(data, made, _algorithm(algorithm, made), goal, gamma, checks.integer("seed", seed, least=0))
+    run.theta0 = _first_theta(theta0, data.n_actions, made.n_features_out_)
+    passes = checks.integer("n_passes", n_passes, least=1)
+    streams = not data.in_memory and isinstance(algorithm, ONE_BY_ONE)
+    if streams and shuffle:
+        raise ValueError("shuffle: rows of files are read in their order; load them first: data.load()")
+    with _bar(passes, progress) as tell:
+        if streams:
+            theta = run.in_parts(passes, tell)
+        else:
+            run.load(shuffle is not False)
+            theta = run.solve(tell) if isinstance(algorithm, SOLVERS) else run.in_passes(passes, tell)
+    return run.model(theta)
+
+
+class _Fit:
+    """One call of :func:`fit`."""
+
+    theta0: FloatArray
+
+    def __init__(
+        self, data: Transitions, encoder: Any, algorithm: Any, target: Target, discount: float, seed: int
+    ) -> None:
+        self.data, self.encoder, self.algorithm, self.target = data, encoder, algorithm, target
+        self.discount, self.seed, self.A = discount, seed, data.n_actions
+        self.d = data.n_actions * encoder.n_features_out_
+        self.diverged = False
+        self.history: dict[str, list[Any]] = {"updates": [], "mspbe": [], "gradient": [], "max_q": [], "q_bound": []}
+        self.iterates: list[FloatArray] = []
+        self.r_max = 0.0
+        self.measured: Empirical | None = None
+
+    # --- In memory ---------------------------------------------------------------------------------------------------
+
+    def load(self, shuffle: bool) -> None:
+        """Encode all rows."""
+        chunk = self.data.to_chunk()
+        # The solvers take all rows at once: their order is of no account.
+        shuffled = shuffle and not isinstance(self.algorithm, SOLVERS)
+        order = np.random.default_rng([self.seed, 0]).permutation(self.data.n_rows) if shuffled else None
+        self.log = encode_log(chunk, self.encoder, self.target, self.A, self.discount, order)
+        self.r_max = float(np.abs(self.log.reward).max())
+        self.measured = Empirical(self._some_rows(), self.encoder, self.target, self.A)
+
+    def _some_rows(self) -> Any:
+        n = len(self.log.action)
+        if n <= MOST_MEASURED or isinstance(self.algorithm, SOLVERS):
+            return self.log
+        rows = np.linspace(0, n - 1, MOST_MEASURED).astype(np.intp)
+        names = ("observation", "next_observation", "action", "reward", "discount")
+        return self.log._replace(**{name: getattr(self.log, name)[rows] for name in names})
+
+    def in_passes(self, n_passes: int, tell: Callable[[], None]) -> FloatArray:
+        """Take the rows from the first to the last, and again."""
+        n = self.data.n_rows
+        algorithm, total = self.algorithm, n * n_passes
+        if isinstance(algorithm, VRGreedyGQ):
+            total = algorithm.n_updates(total)
+        samples = samples_of(self.log, self.encoder, self.target, self.A)
+        passes = Passes(
+            samples, len(self.log.features), (self.d, self.A), algorithm, self.seed, total, self.theta0.reshape(-1)
+        )
+        self.record(self.theta0, 0)
+        for k in range(1, n_passes + 1):
+            passes.advance(min(k * n, total))
+            self.record(passes.theta.reshape(self.A, -1), passes.updates)
+            tell()
+            if passes.diverged:
+                self.diverged = True
+                break
+        return passes.theta.reshape(self.A, -1)
+
+    def solve(self, tell: Callable[[], None]) -> FloatArray:
+        """Solve for θ."""
+        data = self.measured
+        assert data is not None
+        self.record(self.theta0, 0)
+
+        def told(theta: FloatArray) -> bool:
+            self.record(theta, len(self.iterates))
+            tell()
+            return True
+
+        if isinstance(self.algorithm, LeastSquaresGreedyGQ):
+            return descend(data, self.theta0, 100, told)
+        return self.algorithm.fit(data, self.theta0, told)
+
+    # --- A part at a time --------------------------------------------------------------------------------------------
+
+    def in_parts(self, n_passes: int, tell: Callable[[], None]) -> FloatArray:
+        """Take the rows of files in their order, a part of them in memory at a time."""
+        passes: Passes | None = None
+        done = 0
+        for _ in range(n_passes):
+            for chunk in self.data.chunks():
+                log = encode_log(chunk, self.encoder, self.target, self.A, self.discount)
+                self.r_max = max(self.r_max, float(np.abs(log.reward).max(initial=0.0)))
+                samples = samples_of(log, self.encoder, self.target, self.A)
+                if passes is None:
+                    sizes, first = (self.d, self.A), self.theta0.reshape(-1)
+                    passes = Passes(samples, len(log.features), sizes, self.algorithm, self.seed, 0, first)
+                    self.log = log
+                    self.measured = Empirical(self._some_rows(), self.encoder, self.target, self.A)
+                    self.record(self.theta0, 0)
+                else:
+                    passes.go_on_with(samples, done)
+                done += len(log.action)
+                passes.advance(done)
+            assert passes is not None
+            self.record(passes.theta.reshape(self.A, -1), passes.updates)
+            tell()
+            if passes.diverged:
+                self.diverged = True
+                break
+        assert passes is not None
+        return passes.theta.reshape(self.A, -1)
+
+    # --- What is kept ------------------------------------------------------------------------------------------------
+
+    def record(self, theta: FloatArray, updates: int) -> None:
+        """Measure an iterate, and keep it."""
+        assert self.measured is not None
+        with np.errstate(over="ignore", invalid="ignore"):
+            gradient = self.measured.gradient(theta)
+            self.history["mspbe"].append(self.measured.mspbe(theta))
+            self.history["gradient"].append(float((gradient**2).sum()))
+            self.history["max_q"].append(self.measured.largest_q(theta))
+        self.history["q_bound"].append(self.r_max / (1 - self.discount))
+        self.history["updates"].append(updates)
+        self.iterates.append(theta.copy())
+
+    def model(self, theta: FloatArray) -> LinearQ:
+        """What was learned."""
+        history: dict[str, Any] = {name: np.array(values) for name, values in self.history.items()}
+        if len(self.iterates) * self.d <= MOST_KEPT:
+            history["theta"] = np.array(self.iterates)
+        operator = self.target if isinstance(self.target, Operator) else Greedy()
+        about = {
+            "algorithm": self.algorithm.to_dict() if isinstance(self.algorithm, Algorithm) else repr(self.algorithm),
+            "data": self.data.description,
+            "rows": self.data.n_rows,
+            "seed": self.seed,
+            "diverged": self.diverged,
+        }
+        return LinearQ(theta, self.encoder, operator, self.discount, history, about)
+
+
+def _fitted(encoder: Any, data: Transitions) -> Any:
+    """The encoder, fitted to the observations where it was not."""
+    made = as_encoder(encoder)
+    if not hasattr(made, "n_features_out_"):
+        from sklearn.base import clone
+
+        made = clone(made).fit(np.concatenate([np.asarray(chunk.observations, float) for chunk in data.chunks()]))
+    if made.n_features_in_ != data.observation_size:
+        raise ValueError(
+            f"encoder: it takes {made.n_features_in_} numbers, an observation of data has {data.observation_size}"
+        )
+    return made
+
+
+def _algorithm(algorithm: Any, encoder: Any) -> Any:
+    """The algorithm, with the step sizes that were not given."""
+    if not isinstance(algorithm, (*IN_PASSES, *SOLVERS)):
+        known = ", ".join(kind.__name__ for kind in (*IN_PASSES, *SOLVERS))
+        raise ValueError(f"algorithm is {checks.shown(algorithm)}, expected one of {known}")
+    if isinstance(algorithm, Algorithm):
+        if algorithm.trace > 0:
+            raise ValueError(f"trace is {algorithm.trace:g}: traces are for gqlab.Agent, which sees whole episodes")
+        return algorithm.for_norm(1.0)
+    return algorithm
+
+
+def _first_theta(theta0: Any, n_actions: int, K: int) -> FloatArray:
+    if theta0 is None:
+        return np.zeros((n_actions, K))
+    theta = checks.array("theta0", theta0, (n_actions, K))
+    checks.finite("theta0", theta)
+    return theta
+
+
+@contextmanager
+def _bar(n_passes: int, wanted: bool | None) -> Iterator[Callable[[], None]]:
+    """A progress bar over passes, or iterations."""
+    if wanted is None:
+        wanted = sys.stderr is not None and sys.stderr.isatty()
+    if wanted:
+        try:
+            from tqdm import tqdm
+        except ImportError:
+            wanted = False
+    if not wanted:
+        yield lambda: None
+        return
+    with tqdm(total=n_passes, unit=" passes", delay=1.0) as bar:
+        yield lambda: bar.update(1)

@@ -1,0 +1,175 @@
+"""The baselines for logged data: fitted Q iteration, least-squares policy iteration; and least squares on J itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+
+from gqlab import checks
+from gqlab.checks import FloatArray
+from gqlab.learn.empirical import MOST_DENSE, Empirical
+
+#: The largest number A·K of features for the methods that solve for all of them at once.
+MOST_JOINT = 6000
+
+#: Steps are halved so many times before a search gives up.
+HALVINGS = 30
+
+#: A search on J is over when it no longer falls by this share.
+ENOUGH = 1e-10
+
+
+@dataclass(frozen=True)
+class FittedQ:
+    """Fitted Q iteration: θ ← the ridge regression of r + γ V̄_{s'}(θ) on φ(s,a), again and again.
+
+    With a given policy as the target it is fitted Q evaluation. Nothing keeps it from diverging: a ridge helps.
+
+    Parameters
+    ----------
+    ridge : float
+        λ of (C + λI) θ = mean φ (r + γV̄), with C = mean φφᵀ.
+    n_iterations : int
+
+    Examples
+    --------
+    >>> import gqlab as gq
+    >>> gq.FittedQ(ridge=1e-3)
+    FittedQ(ridge=0.001, n_iterations=200)
+    """
+
+    ridge: float = 1e-4
+    n_iterations: int = 200
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "ridge", checks.number("ridge", self.ridge, least=0))
+        object.__setattr__(self, "n_iterations", checks.integer("n_iterations", self.n_iterations, least=1))
+
+    def fit(self, data: Empirical, theta: FloatArray, told: Callable[[FloatArray], bool]) -> FloatArray:
+        """Iterate from θ; ``told`` hears every iterate, and ends it by False."""
+        factors = [_factor(block, self.ridge) for block in _blocks(data)]
+        for _ in range(self.n_iterations):
+            y = data.log.reward + data.log.discount * data.bootstrap(theta).V
+            theta = np.stack([solve(mean) for solve, mean in zip(factors, data.block_means(y), strict=True)])
+            if not np.isfinite(theta).all() or not told(theta):
+                break
+        return theta
+
+
+@dataclass(frozen=True)
+class LSPI:
+    """Least-squares policy iteration: θ ← the solution of mean φ (r + γφ̂_{s'} − φ)ᵀθ = 0 with the weights of the last θ.
+
+    Parameters
+    ----------
+    ridge : float
+        λ of (mean φ(φ − γφ̂)ᵀ + λI) θ = mean rφ.
+    n_iterations : int
+        At most; it ends where θ no longer changes.
+
+    Examples
+    --------
+    >>> import gqlab as gq
+    >>> gq.LSPI(ridge=1e-3)
+    LSPI(ridge=0.001, n_iterations=30)
+    """
+
+    ridge: float = 1e-4
+    n_iterations: int = 30
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "ridge", checks.number("ridge", self.ridge, least=0))
+        object.__setattr__(self, "n_iterations", checks.integer("n_iterations", self.n_iterations, least=1))
+
+    def fit(self, data: Empirical, theta: FloatArray, told: Callable[[FloatArray], bool]) -> FloatArray:
+        """Iterate from θ; ``told`` hears every iterate, and ends it by False."""
+        _check_joint(data, "LSPI")
+        for _ in range(self.n_iterations):
+            before = theta
+            matrix, b = linearised(data, theta)
+            matrix[np.diag_indices(data.d)] += self.ridge
+            theta = np.linalg.lstsq(matrix, b, rcond=None)[0].reshape(theta.shape)
+            if not told(theta) or np.allclose(theta, before, rtol=1e-9, atol=1e-12):
+                break
+        return theta
+
+
+def descend(data: Empirical, theta: FloatArray, most: int, told: Callable[[FloatArray], bool]) -> FloatArray:
+    """Gauss–Newton on J: at every θ the least-squares solution with the weights there, and back until J falls.
+
+    One pass for each evaluation, O(d²) memory.
+    """
+    _check_joint(data, "LeastSquaresGreedyGQ")
+    J = data.mspbe(theta)
+    for _ in range(most):
+        matrix, b = linearised(data, theta)
+        # In the norm of C⁺ the model of mean δφ is b − matrix·θ: its least-squares solution.
+        roots = scipy.linalg.block_diag(*data._roots)  # type: ignore[misc]
+        aim = np.linalg.lstsq(roots.T @ matrix, roots.T @ b, rcond=RCOND)[0].reshape(theta.shape)
+        step, found = 1.0, np.inf
+        for _ in range(HALVINGS):
+            found = data.mspbe(theta + step * (aim - theta))
+            if found < J:
+                break
+            step /= 2
+        if not found < J:
+            break
+        theta = theta + step * (aim - theta)
+        enough = J - found <= ENOUGH * J
+        J = found
+        if not told(theta) or enough:
+            break
+    return theta
+
+
+#: Singular values below this share of the largest are zero.
+RCOND = 1e-8
+
+
+def linearised(data: Empirical, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """mean δφ = b − matrix·θ' for θ' near θ: V̄(θ') ≈ V̄(θ) + wᵀ(q(θ') − q(θ))."""
+    V, w = data.bootstrap(theta)
+    log, K = data.log, data.K
+    offset = V - (w * data.q_next(theta)).sum(axis=1)
+    b = data.block_means(log.reward + log.discount * offset).reshape(-1)
+    matrix = np.zeros((data.d, data.d))
+    for a, (rows, x) in enumerate(zip(data.rows, data._first, strict=True)):
+        block = slice(a * K, (a + 1) * K)
+        matrix[block, block] += _dense(x.T @ x)
+        for other in range(data.A):
+            weight = log.discount[rows] * w[rows, other]
+            matrix[block, other * K : (other + 1) * K] -= _dense(x.T @ _scaled(data._next[rows], weight))
+    return matrix / data.n, b
+
+
+def _scaled(x: Any, weight: FloatArray) -> Any:
+    """The rows of x, each times its weight."""
+    return x.multiply(weight[:, None]).tocsr() if hasattr(x, "multiply") else x * weight[:, None]
+
+
+def _dense(product: Any) -> FloatArray:
+    return product.toarray() if hasattr(product, "toarray") else product
+
+
+def _blocks(data: Empirical) -> list[FloatArray]:
+    if data.K > MOST_DENSE:
+        raise ValueError(f"encoder makes {data.K} features of a state; FittedQ solves for at most {MOST_DENSE}")
+    return [_dense(x.T @ x) / data.n for x in data._first]
+
+
+def _factor(block: FloatArray, ridge: float) -> Callable[[FloatArray], FloatArray]:
+    """v ↦ (block + ridge·I)⁺ v."""
+    values, vectors = scipy.linalg.eigh(block)
+    values = values + ridge
+    kept = values > 1e-13 * max(float(values[-1]), np.finfo(float).tiny)
+    vectors, values = vectors[:, kept], values[kept]
+    return lambda v: vectors @ ((vectors.T @ v) / values)
+
+
+def _check_joint(data: Empirical, name: str) -> None:
+    if data.d > MOST_JOINT or data.K > MOST_DENSE:
+        raise ValueError(f"encoder and actions make {data.d} features; {name} solves for at most {MOST_JOINT}")
