@@ -96,6 +96,25 @@ class Transitions:
         """
         return self._source.chunks()
 
+    @property
+    def in_memory(self) -> bool:
+        """Whether all transitions are in memory, and not in files."""
+        return isinstance(self._source, Memory)
+
+    def load(self) -> Transitions:
+        """The same transitions, all in memory.
+
+        Examples
+        --------
+        >>> import gqlab as gq
+        >>> gq.Transitions.from_arrays([0.0, 1.0], [0, 1], [0.0, 1.0], [1.0, 2.0]).load().in_memory
+        True
+        """
+        if self.in_memory:
+            return self
+        about = self.n_rows, self.n_actions, self.observation_size, self.n_left_out, self.description
+        return Transitions(Memory(self.to_chunk()), *about)
+
     def to_chunk(self) -> Chunk:
         """All transitions in memory, as one chunk.
 

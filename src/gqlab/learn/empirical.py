@@ -106,11 +106,16 @@ class Empirical:
 
     def gradient(self, theta: FloatArray) -> FloatArray:
         """∇J(θ), (A, K)."""
+        return self.objective(theta)[1]
+
+    def objective(self, theta: FloatArray) -> tuple[float, FloatArray]:
+        """J(θ) and ∇J(θ)."""
         bootstrap = self.bootstrap(theta)
         delta = self.delta(theta, bootstrap)
-        phi_omega = self.log.discount * self.q_taken(self.regress(delta))
+        means, omega = self.block_means(delta), self.regress(delta)
+        phi_omega = self.log.discount * self.q_taken(omega)
         correction = np.asarray(self._next.T @ (phi_omega[:, None] * bootstrap.w)).T / self.n
-        return correction - self.block_means(delta)
+        return 0.5 * float((means * omega).sum()), correction - means
 
     def largest_q(self, theta: FloatArray) -> float:
         """max |Q| over all observations and actions."""

@@ -228,8 +228,8 @@ class _Fit:
         """Measure an iterate, and keep it."""
         assert self.measured is not None
         with np.errstate(over="ignore", invalid="ignore"):
-            gradient = self.measured.gradient(theta)
-            self.history["mspbe"].append(self.measured.mspbe(theta))
+            J, gradient = self.measured.objective(theta)
+            self.history["mspbe"].append(J)
             self.history["gradient"].append(float((gradient**2).sum()))
             self.history["max_q"].append(self.measured.largest_q(theta))
         self.history["q_bound"].append(self.r_max / (1 - self.discount))

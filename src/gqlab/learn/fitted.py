@@ -16,8 +16,11 @@ from gqlab.learn.empirical import MOST_DENSE, Empirical
 #: The largest number A·K of features for the methods that solve for all of them at once.
 MOST_JOINT = 6000
 
-#: Steps are halved so many times before a search gives up.
-HALVINGS = 30
+#: A search for a least J begins with this damping μ, relative to the largest singular value squared.
+FIRST_DAMPING, LEAST_DAMPING = 1e-6, 1e-15
+
+#: The factors of μ that are tried until J falls: shorter steps, then longer ones, for at a kink no short step may do.
+TRIALS = (*(4.0**k for k in range(16)), *(4.0**-k for k in range(1, 11)))
 
 #: A search on J is over when it no longer falls by this share.
 ENOUGH = 1e-10
@@ -99,35 +102,32 @@ class LSPI:
 
 
 def descend(data: Empirical, theta: FloatArray, most: int, told: Callable[[FloatArray], bool]) -> FloatArray:
-    """Gauss–Newton on J: at every θ the least-squares solution with the weights there, and back until J falls.
+    """Levenberg and Marquardt's search for a least J: one pass for each evaluation, O(d²) memory.
 
-    One pass for each evaluation, O(d²) memory.
+    Near θ, mean δφ = b − Aθ', and J is half its squared length in the norm of C⁺: with B Bᵀ = C⁺ a step minimises
+    ‖Bᵀ(b − Aθ')‖² + μ‖θ' − θ‖². Where J does not fall other μ are tried: a maximum has kinks, and a longer step
+    may go over one that stops a short step.
     """
     _check_joint(data, "LeastSquaresGreedyGQ")
-    J = data.mspbe(theta)
+    roots = scipy.linalg.block_diag(*data._roots)  # type: ignore[misc]
+    J, mu = data.mspbe(theta), FIRST_DAMPING
     for _ in range(most):
         matrix, b = linearised(data, theta)
-        # In the norm of C⁺ the model of mean δφ is b − matrix·θ: its least-squares solution.
-        roots = scipy.linalg.block_diag(*data._roots)  # type: ignore[misc]
-        aim = np.linalg.lstsq(roots.T @ matrix, roots.T @ b, rcond=RCOND)[0].reshape(theta.shape)
-        step, found = 1.0, np.inf
-        for _ in range(HALVINGS):
-            found = data.mspbe(theta + step * (aim - theta))
+        U, S, Vt = np.linalg.svd(roots.T @ matrix, full_matrices=False)
+        left = U.T @ (roots.T @ (b - matrix @ theta.reshape(-1)))
+        found, trial = J, theta
+        for factor in TRIALS:
+            damping = mu * factor * S[0] ** 2
+            trial = theta + (Vt.T @ (S / (S**2 + damping) * left)).reshape(theta.shape)
+            found = data.mspbe(trial)
             if found < J:
                 break
-            step /= 2
         if not found < J:
             break
-        theta = theta + step * (aim - theta)
-        enough = J - found <= ENOUGH * J
-        J = found
-        if not told(theta) or enough:
+        fell, theta, J, mu = J - found, trial, found, max(mu * factor / 3, LEAST_DAMPING)
+        if not told(theta) or fell <= ENOUGH * J:
             break
     return theta
-
-
-#: Singular values below this share of the largest are zero.
-RCOND = 1e-8
 
 
 def linearised(data: Empirical, theta: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -111,6 +111,22 @@ class LinearQ:
             actions = np.minimum((cumulated <= chance).sum(axis=1), self.n_actions - 1)
         return int(actions[0]) if single else actions
 
+    def value(self, observation: ArrayLike, policy: Any = None) -> Any:
+        """Σ_a π(a|s) Q(s, a) of one observation, or of several, (n,): under the target's policy, or a given one.
+
+        ``policy`` is a function of observations (n, size) that gives probabilities (n, n_actions), such as the one that
+        :func:`gqlab.fit` evaluated.
+        """
+        rows, single = self._rows(observation)
+        q = action_values(self.encoder, self.theta, rows)
+        if policy is None:
+            p = self.target.policy(q)
+        else:
+            p = checks.array("policy(observation)", policy(rows), q.shape)
+            checks.probabilities("policy(observation)", p)
+        values = (p * q).sum(axis=1)
+        return float(values[0]) if single else values
+
     def _rows(self, observation: ArrayLike) -> tuple[FloatArray, bool]:
         given = checks.numbers("observation", observation)
         n_in = self.encoder.n_features_in_

@@ -1,0 +1,206 @@
+"""Learning from logged data: the means, the passes, the solvers, the errors."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import gqlab as gq
+from gqlab.encoders import Fourier, OneHot
+from gqlab.learn.empirical import Empirical
+from gqlab.learn.fit import fit
+from gqlab.learn.fitted import LSPI, FittedQ, linearised
+from gqlab.learn.log_table import encode_log
+from plain_loops import greedy_gq
+
+S, A = 6, 2
+
+
+@pytest.fixture(scope="module")
+def problem():
+    mdp = gq.garnet(S, A, branching=2, discount=0.8, seed=1)
+    return gq.Problem(mdp, gq.tabular_features(mdp), target=gq.Softmax(2.0))
+
+
+@pytest.fixture(scope="module")
+def log(problem):
+    """Every transition as often as it happens, so that means over rows are exact means."""
+    mdp, mu = problem.mdp, problem.exact.stationary
+    weight = mu[:, None, None] * problem.behavior[:, :, None] * mdp.transition
+    s, a, s_next = np.nonzero(weight)
+    return (s, a, s_next), weight[s, a, s_next], mdp.reward[s, a, s_next]
+
+
+def transitions(s, a, reward, s_next, terminated=None):
+    return gq.Transitions.from_arrays(
+        s.astype(float)[:, None], a, reward, s_next.astype(float)[:, None], terminated, n_actions=A
+    )
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(0)
+    n = 400
+    s, a, s_next = rng.integers(0, S, n), rng.integers(0, A, n), rng.integers(0, S, n)
+    return transitions(s, a, rng.uniform(size=n), s_next, rng.uniform(size=n) < 0.1)
+
+
+def empirical(data, target, encoder=None, discount=0.8):
+    made = OneHot(n_values=S).fit(np.arange(S, dtype=float)[:, None]) if encoder is None else encoder
+    return Empirical(encode_log(data.to_chunk(), made, target, A, discount), made, target, A)
+
+
+def test_means_over_rows_are_the_exact_ones_where_rows_are_as_frequent(problem):
+    """A log with every transition in proportion to its probability, which is a multiple of 2⁻¹⁰ here."""
+    P = np.zeros((3, 2, 3))
+    P[0, 0], P[0, 1], P[1, 0], P[1, 1], P[2, 0], P[2, 1] = (
+        [0.5, 0.5, 0], [0, 0.25, 0.75], [0.25, 0.25, 0.5], [1, 0, 0], [0, 1, 0], [0.5, 0, 0.5],
+    )  # fmt: skip
+    mdp = gq.FiniteMDP(P, np.arange(18.0).reshape(3, 2, 3) / 18, discount=0.8)
+    exact = gq.Problem(mdp, gq.tabular_features(mdp), target=gq.Softmax(1.5)).exact
+    share = exact.stationary[:, None, None] * 0.5 * P
+    counts = np.round(share / share[share > 0].min() * 20).astype(int)
+    s, a, s_next = np.nonzero(counts)
+    rows = np.repeat(np.arange(len(s)), counts[s, a, s_next])
+    s, a, s_next = s[rows], a[rows], s_next[rows]
+    data = transitions(s, a, mdp.reward[s, a, s_next], s_next)
+    mine = empirical(data, gq.Softmax(1.5), OneHot(n_values=3).fit([[0.0], [1.0], [2.0]]))
+    theta = np.random.default_rng(1).normal(size=(2, 3))
+    tabular = theta.T.reshape(-1)  # tabular features count (s, a), the log's (a, s)
+    tolerance = 2 * np.abs(counts / counts.sum() - share).sum() + 1e-12
+    assert abs(mine.mspbe(theta) - exact.mspbe(tabular)) <= tolerance * 10
+    gradient = mine.gradient(theta).T.reshape(-1)
+    np.testing.assert_allclose(gradient, exact.gradient(tabular), atol=10 * tolerance)
+
+
+@pytest.mark.parametrize("target", [gq.Softmax(2.0), gq.Mellowmax(3.0), gq.EpsilonGreedy(0.2)], ids=lambda t: type(t).__name__)
+@pytest.mark.parametrize("dense", [True, False], ids=["Fourier", "OneHot"])
+def test_the_gradient_is_that_of_J(data, target, dense):
+    mine = empirical(data, target, Fourier(3, low=[0], high=[S - 1]).fit([[0.0]]) if dense else None)
+    rng = np.random.default_rng(2)
+    theta, v = rng.normal(size=(2, A, mine.K))
+    h = 1e-6
+    difference = (mine.mspbe(theta + h * v) - mine.mspbe(theta - h * v)) / (2 * h)
+    assert (mine.gradient(theta) * v).sum() == pytest.approx(difference, rel=1e-6)
+
+
+def test_iterative_regressions_are_the_direct_ones(data, monkeypatch):
+    direct = empirical(data, gq.Softmax(1.0))
+    monkeypatch.setattr("gqlab.learn.empirical.MOST_DENSE", 0)
+    iterative = empirical(data, gq.Softmax(1.0))
+    assert iterative._roots is None
+    theta = np.random.default_rng(3).normal(size=(A, S))
+    np.testing.assert_allclose(iterative.gradient(theta), direct.gradient(theta), atol=1e-9)
+
+
+def test_passes_are_greedy_gq_on_the_rows_in_their_order(problem):
+    x = gq.trajectory(problem, 300, seed=5)
+    data = transitions(x.s, x.a, problem.mdp.reward[x.s, x.a, x.s_next], x.s_next)
+    encoder = OneHot(n_values=S).fit(np.arange(S, dtype=float)[:, None])
+    algorithm = gq.GreedyGQ(0.1, 0.05, radius=2.0)
+    model = fit(data, encoder, algorithm, problem.target, discount=0.8, n_passes=2, shuffle=False)
+    again = gq.Trajectory(*(np.tile(column, 2) for column in x))
+    plain = greedy_gq(problem, again, np.zeros(S * A), np.zeros(S * A), lambda t: (0.1, 0.05), radius=2.0)
+    np.testing.assert_allclose(model.theta.T.reshape(-1), plain[-1, 0], atol=1e-12)
+    np.testing.assert_allclose(model.history["theta"][1].T.reshape(-1), plain[300, 0], atol=1e-12)
+    assert model.history["updates"].tolist() == [0, 300, 600]
+
+
+def test_shuffled_rows_are_the_same_rows(data):
+    encoder = OneHot(n_values=S).fit(np.arange(S, dtype=float)[:, None])
+    order = np.random.default_rng(4).permutation(data.n_rows)
+    chunk = data.to_chunk()
+    for log in (encode_log(chunk, encoder, gq.Greedy(), A, 0.8), encode_log(chunk, encoder, gq.Greedy(), A, 0.8, order)):
+        rows = np.arange(data.n_rows) if len(log.features) != 2 * data.n_rows else order
+        np.testing.assert_array_equal(log.features[log.observation, 0], chunk.observations[rows, 0])
+        np.testing.assert_array_equal(log.features[log.next_observation, 0], chunk.next_observations[rows, 0])
+        np.testing.assert_array_equal(log.discount == 0, chunk.terminated[rows])
+
+
+def test_the_solvers_solve(data):
+    """FittedQ's fixed point and LSPI's are the same without a ridge: mean δφ = 0, on tabular features."""
+    encoder = OneHot(n_values=S)
+    fitted = fit(data, encoder, FittedQ(ridge=0.0, n_iterations=300), discount=0.8)
+    solved = fit(data, encoder, LSPI(ridge=0.0), discount=0.8)
+    search = fit(data, encoder, gq.LeastSquaresGreedyGQ(), discount=0.8)
+    np.testing.assert_allclose(fitted.theta, solved.theta, atol=1e-9)
+    np.testing.assert_allclose(search.theta, solved.theta, atol=1e-5)
+    mine = empirical(data, gq.Greedy())
+    np.testing.assert_allclose(mine.block_means(mine.delta(solved.theta)), 0, atol=1e-12)
+
+
+def test_the_linear_model_of_the_mean_is_exact_where_it_stands(data):
+    mine = empirical(data, gq.Softmax(2.0))
+    theta = np.random.default_rng(5).normal(size=(A, S))
+    matrix, b = linearised(mine, theta)
+    np.testing.assert_allclose(b - matrix @ theta.reshape(-1), mine.block_means(mine.delta(theta)).reshape(-1), atol=1e-12)
+    v, h = np.random.default_rng(6).normal(size=(A, S)), 1e-6
+    change = mine.block_means(mine.delta(theta + h * v) - mine.delta(theta - h * v)) / (2 * h)
+    np.testing.assert_allclose(-matrix @ v.reshape(-1), change.reshape(-1), atol=1e-8)
+
+
+def test_a_given_policy_is_evaluated(problem):
+    """On many rows of a small MDP: the values of the policy, by passes, fitted Q and importance sampling."""
+    rng = np.random.default_rng(7)
+    policy = rng.dirichlet(np.ones(A), size=S)
+    x = gq.trajectory(problem, 20_000, seed=8)
+    reward = problem.mdp.reward[x.s, x.a, x.s_next]
+    data = transitions(x.s, x.a, reward, x.s_next)
+    mdp = problem.mdp
+    P = np.einsum("sa,sat->st", policy, mdp.transition)
+    r = np.einsum("sa,sat,sat->s", policy, mdp.transition, mdp.reward)
+    V = np.linalg.solve(np.eye(S) - 0.8 * P, r)
+    states = np.arange(S, dtype=float)[:, None]
+    given = gq.FixedPolicy(policy)
+    for algorithm in (FittedQ(ridge=0.0), gq.AveragedGreedyGQ()):
+        model = fit(data, OneHot(), algorithm, given, discount=0.8, n_passes=5)
+        found = model.value(states, lambda rows: policy[rows[:, 0].astype(int)])
+        np.testing.assert_allclose(found, V, atol=0.15)
+
+
+def test_importance_sampling_is_right_on_episodes_of_two_steps():
+    """Two actions, equally likely; the reward of a step is its action: π(1) = 0.9 earns 0.9 + 0.5·0.9."""
+    rng = np.random.default_rng(9)
+    a = rng.integers(0, 2, (20_000, 2))
+    n = a.size
+    data = gq.Transitions.from_arrays(
+        np.zeros((n, 1)), a.ravel(), a.ravel().astype(float), np.zeros((n, 1)),
+        terminated=np.tile([False, True], len(a)), probabilities=np.full(n, 0.5),
+    )  # fmt: skip
+    found = gq.importance_sampling(data, lambda rows: np.tile([0.1, 0.9], (len(rows), 1)), discount=0.5)
+    assert found.value == pytest.approx(0.9 * 1.5, abs=0.02)
+    assert found.n_episodes == 20_000
+    assert found.effective_episodes == pytest.approx(20_000 / 1.64**2, rel=0.05)
+
+
+def test_a_model_survives_its_file(data, tmp_path):
+    model = fit(data, OneHot(), LSPI(), gq.Softmax(2.0), discount=0.8)
+    model.save(tmp_path / "model.npz")
+    again = gq.LinearQ.load(tmp_path / "model.npz")
+    np.testing.assert_array_equal(again.theta, model.theta)
+    assert again.target == model.target
+    assert again.history.keys() == model.history.keys()
+    np.testing.assert_array_equal(again.q([[1.0], [2.0]]), model.q([[1.0], [2.0]]))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"algorithm": gq.Sarsa()}, "algorithm is Sarsa.* expected one of GreedyGQ"),
+        ({"algorithm": gq.QRC(trace=0.5)}, "trace is 0.5: traces are for gqlab.Agent"),
+        ({"discount": 1.0}, "discount is 1"),
+        ({"n_passes": 0}, "n_passes is 0"),
+        ({"target": 3}, "target is 3, expected an operator"),
+        ({"target": gq.FixedPolicy([[0.5, 0.5]])}, "its table has the states 0 … 0, but an observation is"),
+        ({"target": lambda rows: np.ones((len(rows), A))}, r"target\(observations\)"),
+        ({"theta0": np.zeros((A, 2))}, "theta0 has shape"),
+        ({"encoder": 7}, "encoder"),
+        ({"data": [1, 2]}, "data is"),
+        ({"algorithm": gq.VRGreedyGQ(batch_size=10_000)}, "batch_size is 10000, more than n_samples"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else next(iter(value)),
+)
+def test_bad_input_gets_one_message(data, arguments, message):
+    usual = {"data": data, "encoder": OneHot(), "algorithm": gq.QLearning(), "discount": 0.8}
+    with pytest.raises(ValueError, match=message):
+        fit(**{**usual, **arguments})
