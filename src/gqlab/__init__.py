@@ -54,6 +54,9 @@ if TYPE_CHECKING:
     from gqlab.encoders import RBF, Fourier, Identity, OneHot, TileCoder
     from gqlab.learn.agent import Agent
     from gqlab.learn.callbacks import Callback, CheckpointCallback, EvalCallback, StopOnReward
+    from gqlab.learn.evaluation import importance_sampling
+    from gqlab.learn.fit import fit
+    from gqlab.learn.fitted import LSPI, FittedQ
     from gqlab.learn.linear_q import Evaluation, LinearQ
 
 #: The modules of the names that are imported when they are first used: they need packages that gqlab itself does not.
@@ -63,8 +66,10 @@ LAZY = {
     "CheckpointCallback": "gqlab.learn.callbacks",
     "EvalCallback": "gqlab.learn.callbacks",
     "Evaluation": "gqlab.learn.linear_q",
+    "FittedQ": "gqlab.learn.fitted",
     "Fourier": "gqlab.encoders",
     "Identity": "gqlab.encoders",
+    "LSPI": "gqlab.learn.fitted",
     "LinearQ": "gqlab.learn.linear_q",
     "OneHot": "gqlab.encoders",
     "RBF": "gqlab.encoders",
@@ -72,7 +77,9 @@ LAZY = {
     "TileCoder": "gqlab.encoders",
     "Transitions": "gqlab.data",
     "collect": "gqlab.data",
+    "fit": "gqlab.learn.fit",
     "health": "gqlab.data",
+    "importance_sampling": "gqlab.learn.evaluation",
 }
 
 
@@ -88,6 +95,7 @@ def __dir__() -> list[str]:
 
 
 __all__ = [
+    "LSPI",
     "QRC",
     "RBF",
     "ActorCritic",
@@ -101,6 +109,7 @@ __all__ = [
     "EvalCallback",
     "Evaluation",
     "FiniteMDP",
+    "FittedQ",
     "FixedPolicy",
     "Floor",
     "Fourier",
@@ -138,11 +147,13 @@ __all__ = [
     "baird",
     "batch_indices",
     "collect",
+    "fit",
     "floor",
     "garnet",
     "greedy_gq_steps",
     "grid",
     "health",
+    "importance_sampling",
     "pseudo_gradient",
     "random_features",
     "run",

@@ -73,7 +73,9 @@ def test_means_over_rows_are_the_exact_ones_where_rows_are_as_frequent(problem):
     np.testing.assert_allclose(gradient, exact.gradient(tabular), atol=10 * tolerance)
 
 
-@pytest.mark.parametrize("target", [gq.Softmax(2.0), gq.Mellowmax(3.0), gq.EpsilonGreedy(0.2)], ids=lambda t: type(t).__name__)
+@pytest.mark.parametrize(
+    "target", [gq.Softmax(2.0), gq.Mellowmax(3.0), gq.EpsilonGreedy(0.2)], ids=lambda t: type(t).__name__
+)
 @pytest.mark.parametrize("dense", [True, False], ids=["Fourier", "OneHot"])
 def test_the_gradient_is_that_of_J(data, target, dense):
     mine = empirical(data, target, Fourier(3, low=[0], high=[S - 1]).fit([[0.0]]) if dense else None)
@@ -110,7 +112,10 @@ def test_shuffled_rows_are_the_same_rows(data):
     encoder = OneHot(n_values=S).fit(np.arange(S, dtype=float)[:, None])
     order = np.random.default_rng(4).permutation(data.n_rows)
     chunk = data.to_chunk()
-    for log in (encode_log(chunk, encoder, gq.Greedy(), A, 0.8), encode_log(chunk, encoder, gq.Greedy(), A, 0.8, order)):
+    for log in (
+        encode_log(chunk, encoder, gq.Greedy(), A, 0.8),
+        encode_log(chunk, encoder, gq.Greedy(), A, 0.8, order),
+    ):
         rows = np.arange(data.n_rows) if len(log.features) != 2 * data.n_rows else order
         np.testing.assert_array_equal(log.features[log.observation, 0], chunk.observations[rows, 0])
         np.testing.assert_array_equal(log.features[log.next_observation, 0], chunk.next_observations[rows, 0])
@@ -133,7 +138,9 @@ def test_the_linear_model_of_the_mean_is_exact_where_it_stands(data):
     mine = empirical(data, gq.Softmax(2.0))
     theta = np.random.default_rng(5).normal(size=(A, S))
     matrix, b = linearised(mine, theta)
-    np.testing.assert_allclose(b - matrix @ theta.reshape(-1), mine.block_means(mine.delta(theta)).reshape(-1), atol=1e-12)
+    np.testing.assert_allclose(
+        b - matrix @ theta.reshape(-1), mine.block_means(mine.delta(theta)).reshape(-1), atol=1e-12
+    )
     v, h = np.random.default_rng(6).normal(size=(A, S)), 1e-6
     change = mine.block_means(mine.delta(theta + h * v) - mine.delta(theta - h * v)) / (2 * h)
     np.testing.assert_allclose(-matrix @ v.reshape(-1), change.reshape(-1), atol=1e-8)

@@ -88,9 +88,9 @@ def fit(
     Returns
     -------
     LinearQ
-        With ``history``: after every pass (or iteration) the empirical J and ‖∇J‖² (``mspbe``, ``gradient``), the largest
-        |Q| (``max_q``) beside the largest that makes sense, r_max/(1 − discount) (``q_bound``), and θ itself, where
-        that is not too large. More passes can make a policy worse: compare the iterates.
+        With ``history``: after every pass (or iteration) the empirical J and ‖∇J‖² (``mspbe``, ``gradient``), the
+        largest |Q| (``max_q``) beside the largest that makes sense, r_max/(1 − discount) (``q_bound``), and θ itself,
+        where that is not too large. More passes can make a policy worse: compare the iterates.
 
     Examples
     --------

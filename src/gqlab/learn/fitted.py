@@ -65,7 +65,7 @@ class FittedQ:
 
 @dataclass(frozen=True)
 class LSPI:
-    """Least-squares policy iteration: θ ← the solution of mean φ (r + γφ̂_{s'} − φ)ᵀθ = 0 with the weights of the last θ.
+    """Least-squares policy iteration: θ ← the solution of mean δφ = 0 with the weights w of the last θ.
 
     Parameters
     ----------

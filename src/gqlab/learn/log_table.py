@@ -38,7 +38,9 @@ def check_target(target: Any, n_actions: int) -> Target:
     if isinstance(target, FixedPolicy) and target.table.shape[1] != n_actions:
         raise ValueError(f"target: its table has {target.table.shape[1]} actions, the data have {n_actions}")
     if not isinstance(target, Operator) and not callable(target):
-        raise ValueError(f"target is {checks.shown(target)}, expected an operator, or a policy: a function of observations")
+        raise ValueError(
+            f"target is {checks.shown(target)}, expected an operator, or a policy: a function of observations"
+        )
     return target
 
 
