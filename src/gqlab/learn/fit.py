@@ -37,6 +37,9 @@ IN_PASSES = (*ONE_BY_ONE, VRGreedyGQ, StreamingGreedyGQ)
 #: What solves for θ at once.
 SOLVERS = (FittedQ, LSPI, LeastSquaresGreedyGQ)
 
+#: Which row may come next.
+ORDERS = ("shuffled", "drawn", "in order")
+
 #: Transitions that are measured after a pass, at most: every so many-th, where there are more.
 MOST_MEASURED = 100_000
 
@@ -53,7 +56,7 @@ def fit(
     n_passes: int = 10,
     *,
     seed: int = 0,
-    shuffle: bool | None = None,
+    rows: str | None = None,
     theta0: Any = None,
     progress: bool | None = None,
 ) -> LinearQ:
@@ -78,9 +81,9 @@ def fit(
         Passes over the rows; not read by the solvers.
     seed : int
         Of the order of the rows, and of the indices that batches draw.
-    shuffle : bool, optional
-        Whether the rows are shuffled, once. By default where they are in memory: rows in order follow each other too
-        closely. A file that is read part by part keeps its order.
+    rows : {"shuffled", "drawn", "in order"}, optional
+        Which row comes next: in an order that is drawn once, the default where they are in memory; any of them, each
+        time anew, as the theory has it; or as they stand, the default for files that are read part by part.
     theta0 : (n_actions, K) array, optional
     progress : bool, optional
         A progress bar on stderr; by default where that is a terminal.
@@ -109,13 +112,14 @@ def fit(
     run.theta0 = _first_theta(theta0, data.n_actions, made.n_features_out_)
     passes = checks.integer("n_passes", n_passes, least=1)
     streams = not data.in_memory and isinstance(algorithm, ONE_BY_ONE)
-    if streams and shuffle:
-        raise ValueError("shuffle: rows of files are read in their order; load them first: data.load()")
+    order = checks.one_of("rows", ("in order" if streams else "shuffled") if rows is None else rows, ORDERS)
+    if streams and order != "in order":
+        raise ValueError(f"rows is {order!r}, but files are read as they stand; fit data.load() instead")
     with _bar(passes, progress) as tell:
         if streams:
             theta = run.in_parts(passes, tell)
         else:
-            run.load(shuffle is not False)
+            run.load(order)
             theta = run.solve(tell) if isinstance(algorithm, SOLVERS) else run.in_passes(passes, tell)
     return run.model(theta)
 
@@ -139,11 +143,12 @@ class _Fit:
 
     # --- In memory ---------------------------------------------------------------------------------------------------
 
-    def load(self, shuffle: bool) -> None:
+    def load(self, rows: str) -> None:
         """Encode all rows."""
         chunk = self.data.to_chunk()
+        self.drawn = rows == "drawn"
         # The solvers take all rows at once: their order is of no account.
-        shuffled = shuffle and not isinstance(self.algorithm, SOLVERS)
+        shuffled = rows == "shuffled" and not isinstance(self.algorithm, SOLVERS)
         order = np.random.default_rng([self.seed, 0]).permutation(self.data.n_rows) if shuffled else None
         self.log = encode_log(chunk, self.encoder, self.target, self.A, self.discount, order)
         self.r_max = float(np.abs(self.log.reward).max())
@@ -164,9 +169,8 @@ class _Fit:
         if isinstance(algorithm, VRGreedyGQ):
             total = algorithm.n_updates(total)
         samples = samples_of(self.log, self.encoder, self.target, self.A)
-        passes = Passes(
-            samples, len(self.log.features), (self.d, self.A), algorithm, self.seed, total, self.theta0.reshape(-1)
-        )
+        sizes, first = (self.d, self.A), self.theta0.reshape(-1)
+        passes = Passes(samples, len(self.log.features), sizes, algorithm, self.seed, total, first, self.drawn)
         self.record(self.theta0, 0)
         for k in range(1, n_passes + 1):
             passes.advance(min(k * n, total))

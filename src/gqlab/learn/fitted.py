@@ -95,7 +95,7 @@ class LSPI:
             before = theta
             matrix, b = linearised(data, theta)
             matrix[np.diag_indices(data.d)] += self.ridge
-            theta = np.linalg.lstsq(matrix, b, rcond=None)[0].reshape(theta.shape)
+            theta = np.asarray(np.linalg.lstsq(matrix, b, rcond=None)[0], dtype=np.float64).reshape(theta.shape)
             if not told(theta) or np.allclose(theta, before, rtol=1e-9, atol=1e-12):
                 break
         return theta

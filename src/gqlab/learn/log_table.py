@@ -64,8 +64,8 @@ def probabilities_of(target: Target, observations: FloatArray, n_actions: int) -
 def encode_log(chunk: Any, encoder: Any, target: Target, n_actions: int, discount: float, order: Any = None) -> Encoded:
     """Encode the transitions of a chunk, in the order of its rows, or in another.
 
-    In another order every transition has its two observations beside each other; in the order of the rows what one leads
-    to and the next begins with is encoded once.
+    In another order every transition has its two observations beside each other; in the order of the rows what one
+    leads to and the next begins with is encoded once.
     """
     first, after = (np.asarray(x, dtype=np.float64) for x in (chunk.observations, chunk.next_observations))
     n = len(first)
@@ -103,12 +103,13 @@ def samples_of(log: Encoded, encoder: Any, target: Target, n_actions: int) -> Sa
     }
     flat = log.features.reshape(-1)
     binary = encoder.kind == "binary"
+    value: Any = np.array([encoder.value_ if binary else 0.0])
     if log.policy is not None:
         operator: Any = FixedPolicyRule(np.ascontiguousarray(log.policy).reshape(-1))
     else:
         operator = join_operators([target], [n_observations * A], [target.compiled], np.float64)  # type: ignore[list-item, union-attr]
     return Samples(
-        features=BinaryBlocks(flat, np.array([encoder.value_]), **sizes) if binary else DenseBlocks(flat, **sizes),
+        features=BinaryBlocks(flat, value, **sizes) if binary else DenseBlocks(flat, **sizes),
         operator=operator,
         row=(log.observation * A + log.action).astype(np.uint32),
         next_row=(log.next_observation * A).astype(np.uint32),

@@ -22,6 +22,8 @@ from gqlab.rules.gradient import Samples
 from gqlab.rules.lagged import LaggedPoint
 from gqlab.rules.memory import Sizes
 from gqlab.rules.vectors import DRIFT_SCALE, N_NUMBERS, SCALE, Lagged, N, Scaled
+from gqlab.samples.random import TRAJECTORY, below, word
+from gqlab.samples.streams import key
 from gqlab.samples.tables import NoTables, Tables, per_problem
 from gqlab.schedules import join_schedules
 
@@ -57,15 +59,27 @@ class Rows(NamedTuple):
     first: int
     n: int
 
-    def start(self, run):  # type: ignore[no-untyped-def]
+    def start(self, run):
         return np.uint32(0)
 
-    def draw(self, run, cursor, t):  # type: ignore[no-untyped-def]
+    def draw(self, run, cursor, t):
         return np.uint32((t - self.first) % self.n), cursor
 
 
+class Drawn(NamedTuple):
+    """Rows of a table drawn at random, with replacement."""
+
+    n: int
+
+    def start(self, run):
+        return np.uint32(0)
+
+    def draw(self, run, cursor, t):
+        return np.uint32(below(word(key(run, TRAJECTORY), t), self.n)), cursor
+
+
 class Passes:
-    """One run of an algorithm over a table of samples, from the first row to the last and from the first again.
+    """One run of an algorithm over a table of samples: its rows from the first to the last, and again, or ``drawn``.
 
     Parameters
     ----------
@@ -92,6 +106,7 @@ class Passes:
         seed: int = 0,
         n_updates: int = 0,
         theta0: FloatArray | None = None,
+        drawn: bool = False,
     ) -> None:
         kind: Any = algorithm.estimator
         self.d, self.A = d, A = sizes
@@ -100,7 +115,8 @@ class Passes:
         n = Sizes(d, A, n_observations, self.n_samples, n_updates, most)
         self.point = lagged_point(d, SPARSE_ESTIMATORS[kind], theta0)
         self.estimator = live_part(algorithm, kind, n)
-        stream = Rows(per_problem([0]), per_problem([self.n_samples]))
+        n_rows = per_problem([self.n_samples])
+        stream = Drawn(n_rows) if drawn else Rows(per_problem([0]), n_rows)
         self.task = Task(
             tables=Tables(samples, stream, NoTables(per_problem([0]))),
             schedule=join_schedules([algorithm], [1], np.float64),
