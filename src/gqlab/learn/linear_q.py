@@ -53,7 +53,7 @@ class LinearQ:
     Examples
     --------
     >>> import numpy as np, gqlab as gq
-    >>> model = gq.LinearQ([[0.0, 1.0], [1.0, 0.0]], gq.Identity(bias=False, low=[-1, -1], high=[1, 1]).fit([[0, 0]]))
+    >>> model = gq.LinearQ([[0.0, 1.0], [1.0, 0.0]], gq.Identity(bias=False, scale=False).fit([[0, 0]]))
     >>> model.q([0.5, 0.25])
     array([0.25, 0.5 ])
     >>> model.predict([0.5, 0.25]), model.predict([[0.5, 0.25], [0.0, 1.0]])
