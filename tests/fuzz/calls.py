@@ -292,6 +292,15 @@ VALID: dict[str, Callable[[], st.SearchStrategy[Any]]] = {
     "best": lambda: one(None, "no/such/folder/model.npz"),
     "folder": lambda: one("no/such/folder"),
     "threshold": lambda: one(-110.0, 0.0),
+    "ridge": lambda: one(0.0, 1e-3),
+    "n_iterations": lambda: one(1, 5),
+    "fit.encoder": lambda: one(gq.OneHot(S), gq.Fourier(1)),
+    "fit.algorithm": lambda: one(gq.QLearning(0.1), gq.VRGreedyGQ(batch_size=3), gq.FittedQ(n_iterations=3), gq.LSPI()),
+    "fit.target": lambda: one(None, gq.Greedy(), lambda x: np.full((len(x), A), 1 / A)),
+    "n_passes": lambda: one(1, 3),
+    "rows": lambda: one(None, "shuffled", "drawn", "in order"),
+    "fit.theta0": lambda: one(None),
+    "importance_sampling.policy": lambda: one(lambda x: np.full((len(x), A), 1 / A)),
     "kwargs": lambda: one({}, {"is_slippery": False}),
 }
 
