@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import gqlab as gq
+from gqlab.data import parquet
 
 GOOD = {
     "obs": [0.0, 1.0, 2.0],
@@ -176,6 +177,14 @@ def test_a_value_in_a_file_is_named_by_file_column_and_row(tmp_path):
     assert (
         message_of([first, third], None, 3)
         == f"{third}: column 'action', row 1 is 7, expected a whole number from 0 to 2"
+    )
+
+
+def test_rows_are_counted_from_the_beginning_of_the_file(tmp_path, monkeypatch):
+    monkeypatch.setattr(parquet, "ROWS", 2)
+    path = write(tmp_path / "a.parquet", obs=[0.0, 1.0, np.inf])
+    assert message_of([write(tmp_path / "b.parquet"), path]).startswith(
+        f"{path}: column 'obs', row 2, component 0 is inf"
     )
 
 

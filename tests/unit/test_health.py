@@ -51,7 +51,13 @@ def test_data_with_nothing_wrong():
 
 @pytest.mark.parametrize("at_a_time", [1, 7, 1000])
 def test_the_chunks_do_not_matter(tmp_path, monkeypatch, at_a_time):
-    data = gq.collect("CartPole-v1", n_steps=500, seed=3)
+    chunk = gq.collect("CartPole-v1", n_steps=500, seed=3).to_chunk()
+    following = chunk.next_observations.copy()
+    following[[6, 20, 21, 300]] += 1  # rows that do not follow, one of them the last of a chunk of 7
+    data = Transitions.from_arrays(
+        chunk.observations, chunk.actions, chunk.rewards, following, chunk.terminated, chunk.truncated
+    )
+    assert gq.health(data)["next observations that do not follow"].value == 4
     data.to_parquet(tmp_path / "log.parquet")
     monkeypatch.setattr(parquet, "ROWS", at_a_time)
     encoder = gq.TileCoder(2, 3).fit(data.to_chunk().observations)
@@ -154,7 +160,7 @@ def test_correlated_rows_are_worth_less():
     x = np.zeros(40_001)
     for t in range(40_000):
         x[t + 1] = 0.9 * x[t] + random.normal()
-    data = Transitions.from_arrays(1000 + x[:-1], random.integers(2, size=40_000), np.ones(40_000), 1000 + x[1:])
+    data = Transitions.from_arrays(1e9 + x[:-1], random.integers(2, size=40_000), np.ones(40_000), 1e9 + x[1:])
     finding = gq.health(data)["effective sample size of the rows"]
     assert finding.value == pytest.approx(40_000 * 0.1 / 1.9, rel=0.4)
     assert "number 0 of the observation" in finding.meaning

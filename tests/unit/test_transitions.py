@@ -255,6 +255,14 @@ def test_done_beside_a_time_limit_terminates_where_there_is_no_limit():
     assert chunk.truncated.tolist() == [False, False, True]
 
 
+def test_done_beside_terminated_is_a_time_limit_where_both_are_mapped():
+    df = pd.DataFrame({"obs": [0.0, 1, 2], "next_obs": [1.0, 2, 3], "action": [0, 1, 0], "reward": [0, 0, 0.0],
+                       "done": [False, True, True], "terminal": [False, False, True]})  # fmt: skip
+    chunk = gq.Transitions.from_dataframe(df, {"done": "done", "terminated": "terminal"}).to_chunk()
+    assert chunk.terminated.tolist() == [False, False, True]
+    assert chunk.truncated.tolist() == [False, True, False]
+
+
 def test_observations_keep_single_precision_and_whole_ones_become_double():
     single = np.zeros((2, 3), np.float32)
     assert gq.Transitions.from_arrays(single, [0, 1], [0, 0], single).to_chunk().observations.dtype == np.float32
@@ -337,7 +345,9 @@ def test_the_fingerprint_knows_every_array():
         if role in ("terminated", "truncated"):
             other[4] = False  # then the episode of row 4 goes on
         prints.add(of_arrays({**ROWS, role: other}).fingerprint)
-    assert len(prints) == len(ROWS) + 1
+    prints.add(gq.Transitions.from_arrays([0], [0], [0], [0], n_actions=2).fingerprint)
+    prints.add(gq.Transitions.from_arrays([0], [0], [0], [0], n_actions=3).fingerprint)
+    assert len(prints) == len(ROWS) + 3
 
 
 def test_importing_gqlab_imports_no_package_for_data():

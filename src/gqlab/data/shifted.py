@@ -33,6 +33,7 @@ MOST = 20_000
 FEWEST = 100
 
 #: The least unexplained share that counts, and how much less a neighbour must leave.
+#: Set on the environments that docs/data.md names, right and shifted.
 LEFT, RATIO = 0.05, 0.6
 
 #: Up to so many different observations, each is a feature of its own; else the features are polynomials.
