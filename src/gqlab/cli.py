@@ -15,6 +15,7 @@ import tyro
 
 from gqlab.benchmark.commands import benchmark
 from gqlab.compare.commands import compare
+from gqlab.learn.train_command import train
 from gqlab.paper.commands import list_experiments, reproduce
 from gqlab.theory.commands import rates, theory
 
@@ -24,6 +25,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "compare": compare,
     "theory": theory,
     "rates": rates,
+    "train": train,
     "benchmark": benchmark,
 }
 
