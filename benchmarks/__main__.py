@@ -10,7 +10,7 @@ from pathlib import Path
 import numba
 import numpy as np
 
-from benchmarks import anchors, cpu, family, gpu, own_parts, peers
+from benchmarks import agents, anchors, cpu, family, gpu, own_parts, peers
 from benchmarks.table import Table
 
 
@@ -26,8 +26,8 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="shorter runs, noisier figures")
     parser.add_argument(
         "--only",
-        choices=("steps", "family", "gpu"),
-        help="the steps and what is compared with them, the family, or the GPU",
+        choices=("steps", "family", "agents", "gpu"),
+        help="the steps and what is compared with them, the family, the agents, or the GPU",
     )
     options = parser.parse_args()
     try:
@@ -53,6 +53,8 @@ def main() -> None:
         cpu.memory(table)
     if options.only in (None, "family"):
         family.costs(table, scale)
+    if options.only in (None, "agents"):
+        agents.costs(table, scale, chosen.get("sb3"))
     if options.only in (None, "gpu"):
         gpu.rates(table, scale)
         if options.anchors:
