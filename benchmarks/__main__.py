@@ -10,7 +10,7 @@ from pathlib import Path
 import numba
 import numpy as np
 
-from benchmarks import anchors, cpu, data, encoders, family, gpu, own_parts, peers
+from benchmarks import agents, anchors, cpu, data, encoders, family, gpu, own_parts, peers
 from benchmarks.table import Table
 
 
@@ -26,8 +26,8 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="shorter runs, noisier figures")
     parser.add_argument(
         "--only",
-        choices=("steps", "family", "encoders", "data", "gpu"),
-        help="the steps and what is compared with them, the family, the encoders, logged data, or the GPU",
+        choices=("steps", "family", "encoders", "data", "agents", "gpu"),
+        help="the steps and what is compared with them, the family, the encoders, logged data, agents, or the GPU",
     )
     parser.add_argument("--rows", type=int, default=10_000_000, help="rows of the files of logged data")
     options = parser.parse_args()
@@ -58,6 +58,8 @@ def main() -> None:
         encoders.costs(table, scale)
     if options.only in (None, "data"):
         data.costs(table, max(1000, int(options.rows * scale)))
+    if options.only in (None, "agents"):
+        agents.costs(table, scale, chosen.get("sb3"))
     if options.only in (None, "gpu"):
         gpu.rates(table, scale)
         if options.anchors:

@@ -128,4 +128,13 @@ def rlpy(table: Table, path: Path) -> None:
         table.note(f"{'':<6}{table.ratio('RLPy: Greedy-GQ update', 'gqlab: Greedy-GQ step, one-hot features')}")
 
 
-PEERS: dict[str, Callable[[Table, Path], None]] = {"authors": authors, "rlpy": rlpy, "before": before.compare}
+def sb3(table: Table, path: Path) -> None:
+    """Stable-Baselines3's DQN stands beside the agents: see :mod:`benchmarks.agents`."""
+
+
+PEERS: dict[str, Callable[[Table, Path], None]] = {
+    "authors": authors,
+    "rlpy": rlpy,
+    "before": before.compare,
+    "sb3": sb3,
+}

@@ -16,6 +16,7 @@ import tyro
 from gqlab.benchmark.commands import benchmark
 from gqlab.compare.commands import compare
 from gqlab.data.commands import health
+from gqlab.learn.train_command import train
 from gqlab.paper.commands import list_experiments, reproduce
 from gqlab.theory.commands import rates, theory
 
@@ -26,6 +27,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "theory": theory,
     "rates": rates,
     "health": health,
+    "train": train,
     "benchmark": benchmark,
 }
 

@@ -54,7 +54,7 @@ problem = gq.Problem(mdp, gq.random_features(mdp, dim=4))
 #: The pages with code, but for the one whose files test_extending.py writes first.
 PAGES = [
     str(path.relative_to(ROOT))
-    for path in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
+    for path in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
     if "```python" in path.read_text() and path.name != "extending.md"
 ]
 
@@ -82,7 +82,7 @@ def test_the_table_of_the_tour_is_what_its_code_prints(tmp_path):
 
 
 def test_every_file_that_a_page_includes_or_links_to_is_there():
-    for path in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")]:
+    for path in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]:
         text = path.read_text()
         targets = re.findall(r"\{literalinclude\} (\S+)", text) + re.findall(r"\]\(([^)#:]+\.(?:md|png))\)", text)
         for target in targets:

@@ -41,7 +41,7 @@ ENVIRONMENTS: Mapping[str, Environment] = {
     "Acrobot-v1": Environment(
         100_000,
         -100.0,
-        "8 tilings of 6⁴ for both angles, and for each with both speeds",
+        "8 tilings of 10⁴ for both angles, and for each with both speeds",
         ENCODERS["Acrobot-v1"],
         "−76.6 (100k steps)",
     ),

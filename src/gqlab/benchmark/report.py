@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gqlab.benchmark.design import ALGORITHMS, ENVIRONMENTS, GOALS, PRESET, Goal, Scale
+from gqlab.benchmark.design import ALGORITHMS, ENVIRONMENTS, FULL, GOALS, PRESET, Goal, Scale
 from gqlab.benchmark.runs import Cell
 from gqlab.checks import FloatArray
 
@@ -96,19 +96,17 @@ def markdown(table: Table, scale: Scale) -> str:
         "",
         f"Median over {scale.n_seeds} seeds of the greedy policy's mean return at the best of {len(scale.step_sizes)} "
         f"step sizes (least … largest seed), over {scale.n_episodes} episodes after learning.",
-        "",
-        *verdicts(table, scale),
+        *(["", *verdicts(table)] if scale == FULL else []),
     ]
     return "\n".join(lines + said) + "\n"
 
 
-def verdicts(table: Table, scale: Scale) -> list[str]:
+def verdicts(table: Table) -> list[str]:
     """Of every goal: met or missed, with the number."""
     out = []
     for goal in GOALS:
-        if goal.environment in scale.environments:
-            value, unit = reached(table, goal)
-            out.append(f"* {goal.text}: {'met' if value >= goal.least else 'missed'} ({_score(value)}{unit})")
+        value, unit = reached(table, goal)
+        out.append(f"* {goal.text}: {'met' if value >= goal.least else 'missed'} ({_score(value)}{unit})")
     return out
 
 
@@ -127,7 +125,8 @@ def text(table: Table, scale: Scale) -> str:
     widths = [max(len(r[k]) for r in [header, *rows]) for k in range(len(header))]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(r, widths, strict=True)) for r in [header, *rows]]
     dqn = ", ".join(f"{name} {ENVIRONMENTS[name].dqn}" for name in scale.environments)
-    return "\n".join([*lines, "", f"Stable-Baselines3's DQN, published by rl-zoo3: {dqn}", "", *verdicts(table, scale)])
+    judged = ["", *verdicts(table)] if scale == FULL else []
+    return "\n".join([*lines, "", f"Stable-Baselines3's DQN, published by rl-zoo3: {dqn}", *judged])
 
 
 def numbers(table: Table, found: Mapping[Cell, Any]) -> str:

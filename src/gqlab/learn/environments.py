@@ -76,14 +76,15 @@ def play(model: LinearQ, env: Any, n_episodes: int, deterministic: bool, seed: i
             f"the model was made for {model.encoder.n_features_in_} and {model.n_actions}"
         )
     returns, lengths = np.zeros(n_episodes), np.zeros(n_episodes, dtype=np.int64)
-    chooser = Chooser(model)
+    chooser, shown = Chooser(model), np.zeros(flat.size)
     random = np.random.default_rng([seed, 1])
     try:
         for k in range(n_episodes):
             observation, _ = made.reset(seed=int(np.random.SeedSequence([seed, k]).generate_state(1)[0]))
             over = False
             while not over:
-                q = chooser.q(flat.flatten(observation))
+                flat.write(observation, shown)
+                q = chooser.q(shown)
                 action = int(q.argmax()) if deterministic else int(_drawn(model.target.policy(q[None])[0], random))
                 observation, reward, terminated, truncated, _ = made.step(action)
                 returns[k] += float(reward)

@@ -23,7 +23,7 @@ ANGLES = ((0, 1, 4, 5), (2, 3, 4, 5), (0, 1, 2, 3))
 ENCODERS: dict[str, Any] = {
     "MountainCar-v0": TileCoder(n_tilings=16, bins=8),
     "CartPole-v1": TileCoder(n_tilings=8, bins=8, groups=PAIRS, low=[-x for x in CARTPOLE], high=CARTPOLE),
-    "Acrobot-v1": TileCoder(n_tilings=8, bins=6, groups=ANGLES),
+    "Acrobot-v1": TileCoder(n_tilings=8, bins=10, groups=ANGLES),
 }
 
 #: With these numbers of steps; more do no harm.
@@ -32,7 +32,7 @@ STEPS = {"MountainCar-v0": 100_000, "CartPole-v1": 50_000, "Acrobot-v1": 100_000
 ALGORITHMS = {
     "MountainCar-v0": Sarsa(0.25, trace=0.9),
     "CartPole-v1": Sarsa(0.25, trace=0.9),
-    "Acrobot-v1": Sarsa(0.125, trace=0.9),
+    "Acrobot-v1": Sarsa(0.25, trace=0.9),
 }
 
 

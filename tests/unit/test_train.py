@@ -1,0 +1,176 @@
+"""``gqlab train`` and ``gqlab benchmark``: their files, going on after a kill, their arguments, the table."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+import gqlab as gq
+from gqlab.benchmark import report, runs
+from gqlab.benchmark.design import ALGORITHMS, ENVIRONMENTS, FULL, GOALS, PRESET, STEP_SIZES, Scale
+from gqlab.cli import main
+from gqlab.learn.train import running_mean
+
+#: The features that other tests have compiled code for.
+TINY = [
+    "--encoder",
+    "tiles:4,bins=4",
+    "--steps",
+    "3000",
+    "--every",
+    "1000",
+    "--episodes",
+    "5",
+    "--seed",
+    "3",
+    "--quiet",
+]
+FILES = ["model.npz", "agent.npz", "progress.csv", "evaluations.json", "settings.json", "curve.svg", "report.html"]
+ALGORITHM = ["--algorithm", "Sarsa", "--eta", "0.3"]
+
+
+def train(folder, *more: str, env: str = "MountainCar-v0") -> None:
+    main(["train", env, "--out", str(folder), *TINY, *ALGORITHM, *more])
+
+
+def test_train_leaves_a_model_a_log_a_curve_and_a_page(tmp_path, capsys):
+    train(tmp_path / "a")
+    out = capsys.readouterr().out
+    assert out.startswith("MountainCar-v0: mean return -")
+    agent = gq.Agent.load(tmp_path / "a" / "agent.npz")
+    model = gq.LinearQ.load(tmp_path / "a" / "model.npz")
+    assert (agent.num_timesteps, agent.seed) == (3000, 3)
+    assert agent.algorithm == gq.Sarsa(0.3, trace=0.9)
+    assert np.array_equal(agent.theta, model.theta)
+    history = json.loads((tmp_path / "a" / "evaluations.json").read_text())
+    assert [row["steps"] for row in history] == [1000, 2000, 3000]
+    assert (tmp_path / "a" / "curve.png").read_bytes().startswith(b"\x89PNG")
+    page = (tmp_path / "a" / "report.html").read_text()
+    HTMLParser().feed(page)
+    assert "<h1>Sarsa on MountainCar-v0</h1>" in page
+    assert not re.search(r'(?:src|href)="(?!data:|#)', page)  # nothing from outside
+    assert f"<td>{report._score(history[-1]['mean'])}.0</td>" in page or "−" in page
+
+
+def test_train_that_was_killed_goes_on_and_leaves_the_same_files(tmp_path):
+    train(tmp_path / "whole")
+    command = ["train", "MountainCar-v0", "--out", str(tmp_path / "killed"), *TINY, *ALGORITHM]
+    with subprocess.Popen([sys.executable, "-c", f"from gqlab.cli import main; main({command!r})"]) as process:
+        deadline = time.monotonic() + 300
+        while not (tmp_path / "killed" / "agent.npz").exists():
+            assert time.monotonic() < deadline
+            time.sleep(0.002)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    train(tmp_path / "killed")
+    for name in FILES:
+        assert (tmp_path / "killed" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes(), name
+
+
+def test_train_goes_further_and_refuses_a_folder_of_another_run(tmp_path, capsys):
+    train(tmp_path, "--steps", "1000")
+    train(tmp_path, "--steps", "2000")
+    assert gq.Agent.load(tmp_path / "agent.npz").num_timesteps == 2000
+    with pytest.raises(SystemExit):
+        train(tmp_path, "--seed", "4")
+    assert "holds a run with seed 3, not 4: take another folder" in capsys.readouterr().err
+
+
+BAD = [
+    (["train", "NoSuch-v0"], "env is 'NoSuch-v0'"),
+    (["train", "LunarLanderContinuous-v9"], "env is"),
+    (["train", "Pendulum-v1"], "continuous actions are not supported"),
+    (["train", "MountainCar-v0", "--algorithm", "DQN"], "algorithm is 'DQN', expected one of"),
+    (
+        ["train", "MountainCar-v0", "--algorithm", "VRGreedyGQ", "--trace", "0.5"],
+        "trace is 0.5, which VRGreedyGQ does not",
+    ),
+    (["train", "MountainCar-v0", "--algorithm", "Sarsa", "--batch-size", "9"], "batch_size is 9, which Sarsa does not"),
+    (["train", "MountainCar-v0", "--encoder", "nothing"], "encoder is 'nothing'"),
+    (["train", "MountainCar-v0", "--steps", "0"], "steps is 0"),
+    (["train", "MountainCar-v0", "--epsilon", "3"], "epsilon is 3"),
+    (["benchmark", "agents", "--processes", "0"], "processes is 0"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "message"), BAD, ids=[" ".join(a) for a, _ in BAD])
+def test_bad_arguments_get_one_line_and_leave_nothing(arguments, message, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit) as end:
+        main(arguments)
+    assert end.value.code == 2
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert message in said
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_running_mean_by_hand():
+    assert running_mean([1.0, 3.0, 5.0, 7.0], 2).tolist() == [1.0, 2.0, 4.0, 6.0]
+
+
+# --- The benchmark ------------------------------------------------------------------------------------------------
+
+
+def test_the_design_is_what_it_says():
+    assert STEP_SIZES[-1] / STEP_SIZES[0] == 16
+    cells = runs.cells_of(FULL)
+    assert len(cells) == len(set(cells)) == 10 * 3 * (9 * 5 + 1)
+    for name, make in ALGORITHMS.items():
+        assert make(0.5).eta_theta == 0.5, name
+    assert {goal.environment for goal in GOALS} <= set(ENVIRONMENTS)
+    assert all(row in (PRESET, *ALGORITHMS) for goal in GOALS for row in goal.rows)
+
+
+def made_up(scale: Scale) -> dict:
+    """Results whose medians are known: η·100 + seed, less 1000 for Q-learning; Greedy-GQ diverges once."""
+    found = {}
+    for cell in runs.cells_of(scale):
+        mean = 100 * (cell.step_size or 5.0) + cell.seed - (1000 if cell.row == "Q-learning" else 0)
+        found[cell] = {"mean": mean, "diverged": cell.row == "QRC" and cell.seed == 0, "seconds": 1.0}
+    return found
+
+
+def test_the_table_has_the_median_of_the_best_step_size():
+    scale = replace(FULL, n_seeds=5)
+    found = made_up(scale)
+    table = report.table_of(found, scale)
+    entry = table["Q-learning"]["CartPole-v1"]
+    assert entry.medians.tolist() == [100 * eta + 2 - 1000 for eta in STEP_SIZES]
+    assert entry.best == 4
+    assert table["QRC"]["CartPole-v1"].diverged == 5
+    assert table["QRC"]["MountainCar-v0"].n_solve == 5
+    assert table["QRC"]["CartPole-v1"].n_solve == 0
+    assert table[PRESET]["CartPole-v1"].n_solve == 1
+    text = report.markdown(table, FULL)
+    assert "| Q-learning | −898 (−900 … −896, η 1) | 0 of 5 |" in text
+    assert "* CartPole-v1 ≥ 475 within 50k steps, the preset: met (502)" in text
+    assert "* Acrobot-v1 ≥ −100 within 100k steps, the preset: met (502)" in text
+    assert json.loads(report.numbers(table, found))["cpu_seconds"] == len(found)
+
+
+TRIED = Scale(("MountainCar-v0",), (1 / 4,), n_seeds=1, n_episodes=1, share=0.003)
+
+
+def test_finished_agents_are_kept_and_repeat_themselves(tmp_path, monkeypatch):
+    cells = [cell for cell in runs.cells_of(TRIED) if cell.row in (PRESET, "Sarsa(.9)")]
+    told: list[tuple[int, int]] = []
+    first = runs.run_cells(cells, tmp_path, 1, lambda done, of, left: told.append((done, of)))
+    assert told == [(1, 2), (2, 2)]
+    alone = gq.Agent("MountainCar-v0", seed=0, **cells[1].arguments()).learn(300).evaluate(1, seed=runs.EVALUATION)
+    assert first[cells[1]]["returns"] == alone.returns.tolist()
+    monkeypatch.setattr(runs, "measure", None)  # nothing is left to be done
+    assert runs.run_cells(cells, tmp_path, 1, lambda *_: None) == first
+    monkeypatch.undo()
+    next(tmp_path.glob("*.json")).write_text("damaged")
+    again = runs.run_cells(cells, tmp_path, 1, lambda *_: None)
+    assert [again[cell]["returns"] for cell in cells] == [first[cell]["returns"] for cell in cells]
