@@ -16,6 +16,7 @@ import tyro
 from gqlab.benchmark.commands import benchmark
 from gqlab.compare.commands import compare
 from gqlab.data.commands import health
+from gqlab.learn.fit_command import fit
 from gqlab.learn.train_command import train
 from gqlab.paper.commands import list_experiments, reproduce
 from gqlab.theory.commands import rates, theory
@@ -28,6 +29,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "rates": rates,
     "health": health,
     "train": train,
+    "fit": fit,
     "benchmark": benchmark,
 }
 

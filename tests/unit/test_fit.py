@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import gqlab as gq
+from gqlab.cli import main
 from gqlab.encoders import Fourier, OneHot
 from gqlab.learn.empirical import Empirical
 from gqlab.learn.fit import fit
@@ -188,6 +189,87 @@ def test_a_model_survives_its_file(data, tmp_path):
     assert again.target == model.target
     assert again.history.keys() == model.history.keys()
     np.testing.assert_array_equal(again.q([[1.0], [2.0]]), model.q([[1.0], [2.0]]))
+
+
+def wave(n):
+    """Transitions of two numbers each, in episodes of 7."""
+    t = np.arange(n)
+    x = np.stack([np.sin(t), np.cos(0.7 * t)], axis=1)
+    return gq.Transitions.from_arrays(x, t % A, np.sin(3 * t), np.roll(x, -1, axis=0), t % 7 == 6)
+
+
+TILES = gq.TileCoder(4, 4, low=-1, high=1)
+
+
+@pytest.mark.parametrize("algorithm", [gq.QRC(0.1, 0.1), gq.AveragedGreedyGQ(0.1, 0.1)], ids=lambda a: type(a).__name__)
+def test_one_file_and_ten_give_the_same_theta(algorithm, tmp_path):
+    """Read part by part, in their order; also where parts cut episodes, and as rows in memory give it."""
+    pytest.importorskip("pyarrow")
+    data = wave(2003)
+    data.to_parquet(tmp_path / "one.parquet")
+    chunk = data.to_chunk()
+    for k, rows in enumerate(np.array_split(np.arange(data.n_rows), 10)):
+        part = gq.Transitions.from_arrays(
+            chunk.observations[rows], chunk.actions[rows], chunk.rewards[rows], chunk.next_observations[rows],
+            chunk.terminated[rows], episodes=chunk.episode[rows],
+        )  # fmt: skip
+        part.to_parquet(tmp_path / f"ten-{k}.parquet")
+    whole = fit(data, TILES, algorithm, n_passes=2, rows="in order")
+    for path in ("one.parquet", "ten-*.parquet"):
+        files = gq.Transitions.from_parquet(str(tmp_path / path))
+        assert not files.in_memory
+        model = fit(files, TILES, algorithm, n_passes=2)
+        np.testing.assert_array_equal(model.theta, whole.theta)
+        assert model.history["updates"].tolist() == [0, 2003, 4006]
+
+
+@pytest.mark.parametrize(
+    "algorithm", [gq.QRC(0.1, 0.1), gq.VRGreedyGQ(0.1, 0.1, batch_size=300)], ids=lambda a: type(a).__name__
+)
+@pytest.mark.parametrize("in_files", [False, True], ids=["memory", "files"])
+def test_a_fit_goes_on_from_its_checkpoint(algorithm, in_files, tmp_path):
+    data = wave(1000)
+    if in_files:
+        pytest.importorskip("pyarrow")
+        data.to_parquet(tmp_path / "one.parquet")
+        data = gq.Transitions.from_parquet(str(tmp_path / "one.parquet"))
+    whole = fit(data, TILES, algorithm, n_passes=4, seed=3)
+    kept = tmp_path / "passes.npz"
+    fit(data, TILES, algorithm, n_passes=2, seed=3, checkpoint=kept)
+    again = fit(data, TILES, algorithm, n_passes=4, seed=3, checkpoint=kept)
+    np.testing.assert_array_equal(again.theta, whole.theta)
+    for name, values in whole.history.items():
+        np.testing.assert_array_equal(again.history[name], values)
+    np.testing.assert_array_equal(fit(data, TILES, algorithm, n_passes=4, seed=3, checkpoint=kept).theta, whole.theta)
+    with pytest.raises(ValueError, match="is of a fit with seed 3, not 4"):
+        fit(data, TILES, algorithm, n_passes=4, seed=4, checkpoint=kept)
+
+
+def test_the_command_fits_and_reports(tmp_path, capsys):
+    pytest.importorskip("pyarrow")
+    wave(1000).to_parquet(tmp_path / "one.parquet")
+    out = tmp_path / "out"
+    line = [str(tmp_path / "one.parquet"), "--encoder", "tiles:4,bins=4,low=-1/-1,high=1/1", "--algorithm", "QRC"]
+    main(["fit", *line, "--passes", "2", "--out", str(out)])
+    told = capsys.readouterr().out
+    assert "After 2,000 updates: J " in told
+    for name in ("model.npz", "report.html", "history.csv", "history.png", "history.svg"):
+        assert (out / name).stat().st_size > 100
+    page = (out / "report.html").read_text()
+    assert "QRC on 1,000 logged transitions" in page
+    assert 'src="http' not in page
+    assert 'href="http' not in page
+    assert len((out / "history.csv").read_text().splitlines()) == 4
+    assert gq.LinearQ.load(out / "model.npz").theta.shape == (A, 100)
+    for arguments, message in (
+        (["--ridge", "1"], "ridge is 1.0, which QRC does not take"),
+        (["--discount", "2"], "discount is 2"),
+        (["--passes", "5", "--seed", "9"], "is of a fit with seed 0, not 9"),
+    ):
+        with pytest.raises(SystemExit) as end:
+            main(["fit", *line, *arguments, "--out", str(out)])
+        assert end.value.code == 2
+        assert message in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

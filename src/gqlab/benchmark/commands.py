@@ -20,17 +20,32 @@ OUT, OUT_QUICK = Path("results/agents"), Path("results/agents-quick")
 class Benchmark:
     """Measure what agents reach on environments that everybody knows."""
 
-    what: tyro.conf.Positional[Literal["agents"]]
-    """agents: Q-learning, QRC, Sarsa(λ), Greedy-GQ and VR-Greedy-GQ on MountainCar, CartPole and Acrobot."""
+    what: tyro.conf.Positional[Literal["agents", "logs"]]
+    """agents: Q-learning, QRC, Sarsa(λ), Greedy-GQ and VR-Greedy-GQ on MountainCar, CartPole and Acrobot. logs: the
+    same but Sarsa, and fitted Q iteration, on 5,000 logged transitions of CartPole."""
 
     quick: tyro.conf.FlagCreatePairsOff[bool] = False
-    """Few seeds and steps, to try the command: at most 3 minutes."""
+    """Few seeds and steps, or data sets, to try the command: at most 3 minutes."""
 
     out: Annotated[Path | None, tyro.conf.arg(metavar="DIR", help_behavior_hint="")] = None
-    """The folder for agents.md and agents.json. Default: results/agents."""
+    """The folder for what is found. Default: results/agents, or results/logs."""
 
     processes: int = 2
     """How many agents learn at a time."""
+
+
+def benchmark_logs(options: Benchmark) -> None:
+    """The study of logged data."""
+    from gqlab.learn.log_study import QUICK_SEEDS, SEEDS, report, run_study
+
+    folder = options.out or Path("results/logs-quick" if options.quick else "results/logs")
+
+    def tell(done: int, of: int) -> None:
+        print(f"\rgqlab benchmark: {done} of {of} data sets ", end="\n" * (done == of), file=sys.stderr, flush=True)
+
+    text = report(run_study(folder, QUICK_SEEDS if options.quick else SEEDS, tell))
+    write_whole(folder / "logs.txt", lambda file: file.write(f"{text}\n".encode()))
+    print(f"{text}\nWritten to {folder}: logs.txt")
 
 
 def benchmark(options: Annotated[Benchmark, tyro.conf.arg(name="")]) -> None:
@@ -38,6 +53,9 @@ def benchmark(options: Annotated[Benchmark, tyro.conf.arg(name="")]) -> None:
 
     Finished agents are kept: a second call, or one after Ctrl-C, does only what is missing.
     """
+    if options.what == "logs":
+        benchmark_logs(options)
+        return
     from gqlab.benchmark import report
     from gqlab.benchmark.design import FULL, QUICK
     from gqlab.benchmark.runs import cells_of, run_cells

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,6 +25,7 @@ from gqlab.algorithms import (
 from gqlab.checks import FloatArray
 from gqlab.data.transitions import Transitions
 from gqlab.encoders import as_encoder
+from gqlab.learn.checkpoint import read_checkpoint, write_checkpoint
 from gqlab.learn.empirical import Empirical
 from gqlab.learn.fitted import LSPI, FittedQ, descend
 from gqlab.learn.linear_q import LinearQ
@@ -59,6 +62,7 @@ def fit(
     rows: str | None = None,
     theta0: Any = None,
     progress: bool | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
 ) -> LinearQ:
     """Learn action values from logged transitions.
 
@@ -87,6 +91,8 @@ def fit(
     theta0 : (n_actions, K) array, optional
     progress : bool, optional
         A progress bar on stderr; by default where that is a terminal.
+    checkpoint : path, optional
+        A file that is written after every pass; the same call goes on from there. The solvers do not read it.
 
     Returns
     -------
@@ -110,6 +116,7 @@ def fit(
     gamma = checks.number("discount", discount, least=0, below=1)
     run = _Fit(data, made, _algorithm(algorithm, made), goal, gamma, checks.integer("seed", seed, least=0))
     run.theta0 = _first_theta(theta0, data.n_actions, made.n_features_out_)
+    run.checkpoint = None if checkpoint is None else Path(checks.path("checkpoint", checkpoint))
     passes = checks.integer("n_passes", n_passes, least=1)
     streams = not data.in_memory and isinstance(algorithm, ONE_BY_ONE)
     order = checks.one_of("rows", ("in order" if streams else "shuffled") if rows is None else rows, ORDERS)
@@ -128,6 +135,8 @@ class _Fit:
     """One call of :func:`fit`."""
 
     theta0: FloatArray
+    checkpoint: Path | None = None
+    order = "in order"
 
     def __init__(
         self, data: Transitions, encoder: Any, algorithm: Any, target: Target, discount: float, seed: int
@@ -146,7 +155,7 @@ class _Fit:
     def load(self, rows: str) -> None:
         """Encode all rows."""
         chunk = self.data.to_chunk()
-        self.drawn = rows == "drawn"
+        self.order = rows
         # The solvers take all rows at once: their order is of no account.
         shuffled = rows == "shuffled" and not isinstance(self.algorithm, SOLVERS)
         order = np.random.default_rng([self.seed, 0]).permutation(self.data.n_rows) if shuffled else None
@@ -167,17 +176,16 @@ class _Fit:
         n = self.data.n_rows
         algorithm, total = self.algorithm, n * n_passes
         if isinstance(algorithm, VRGreedyGQ):
-            total = algorithm.n_updates(total)
+            algorithm.n_updates(n)  # a batch must fit
+            total = int(algorithm.epoch_ends(total)[-1])  # the epoch that is begun last needs its batch
         samples = samples_of(self.log, self.encoder, self.target, self.A)
         sizes, first = (self.d, self.A), self.theta0.reshape(-1)
-        passes = Passes(samples, len(self.log.features), sizes, algorithm, self.seed, total, first, self.drawn)
-        self.record(self.theta0, 0)
-        for k in range(1, n_passes + 1):
-            passes.advance(min(k * n, total))
-            self.record(passes.theta.reshape(self.A, -1), passes.updates)
-            tell()
-            if passes.diverged:
-                self.diverged = True
+        passes = Passes(
+            samples, len(self.log.features), sizes, algorithm, self.seed, total, first, self.order == "drawn"
+        )
+        for k in range(self.resume(passes), n_passes + 1):
+            passes.advance(k * n)
+            if not self.end_pass(passes, tell):
                 break
         return passes.theta.reshape(self.A, -1)
 
@@ -201,8 +209,8 @@ class _Fit:
     def in_parts(self, n_passes: int, tell: Callable[[], None]) -> FloatArray:
         """Take the rows of files in their order, a part of them in memory at a time."""
         passes: Passes | None = None
-        done = 0
-        for _ in range(n_passes):
+        done, k = 0, 1
+        while k <= n_passes:
             for chunk in self.data.chunks():
                 log = encode_log(chunk, self.encoder, self.target, self.A, self.discount)
                 self.r_max = max(self.r_max, float(np.abs(log.reward).max(initial=0.0)))
@@ -212,19 +220,54 @@ class _Fit:
                     passes = Passes(samples, len(log.features), sizes, self.algorithm, self.seed, 0, first)
                     self.log = log
                     self.measured = Empirical(self._some_rows(), self.encoder, self.target, self.A)
-                    self.record(self.theta0, 0)
-                else:
-                    passes.go_on_with(samples, done)
+                    k = self.resume(passes)
+                    done = (k - 1) * self.data.n_rows
+                    if k > n_passes:
+                        break
+                passes.go_on_with(samples, done)
                 done += len(log.action)
                 passes.advance(done)
             assert passes is not None
-            self.record(passes.theta.reshape(self.A, -1), passes.updates)
-            tell()
-            if passes.diverged:
-                self.diverged = True
+            if k > n_passes or not self.end_pass(passes, tell):
                 break
+            k += 1
         assert passes is not None
         return passes.theta.reshape(self.A, -1)
+
+    def resume(self, passes: Passes) -> int:
+        """Go to where the checkpoint stands, if there is one; the number of the next pass."""
+        if self.checkpoint is not None:
+            found = read_checkpoint(self.checkpoint, self.settings(), passes)
+            if found is not None:
+                self.iterates = list(found.pop("theta"))
+                self.history = {name: values.tolist() for name, values in found.items()}
+                return len(self.iterates)
+        self.record(self.theta0, 0)
+        return 1
+
+    def end_pass(self, passes: Passes, tell: Callable[[], None]) -> bool:
+        """Record what a pass has led to; False where it has diverged."""
+        self.diverged = passes.diverged
+        self.record(passes.theta.reshape(self.A, -1), passes.updates)
+        if self.checkpoint is not None:
+            history = {**self.history, "theta": self.iterates}
+            write_checkpoint(
+                self.checkpoint, self.settings(), passes, {name: np.array(values) for name, values in history.items()}
+            )
+        tell()
+        return not passes.diverged
+
+    def settings(self) -> dict[str, Any]:
+        """What a checkpoint must agree in."""
+        return {
+            "algorithm": self.algorithm.to_dict(),
+            "encoder": repr(self.encoder),
+            "target": repr(self.target) if isinstance(self.target, Operator) else "a policy",
+            "data": self.data.fingerprint,
+            "discount": self.discount,
+            "seed": self.seed,
+            "rows": self.order,
+        }
 
     # --- What is kept ------------------------------------------------------------------------------------------------
 

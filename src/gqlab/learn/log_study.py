@@ -28,6 +28,9 @@ ENV, DISCOUNT, ROWS, PASSES, EPISODES, MARK = "CartPole-v1", 0.95, 5000, 100, 20
 #: The data sets, by their seeds: none was looked at before this design was written down.
 SEEDS = tuple(range(2_026_000, 2_026_020))
 
+#: For a look: data sets that the study does not use.
+QUICK_SEEDS = (1000,)
+
 #: The largest |Q| that makes sense.
 BOUND = 1 / (1 - DISCOUNT)
 
@@ -109,7 +112,7 @@ def report(found: dict[str, list[Any]]) -> str:
         row, column = name.split("|")
         returns, largest = np.median(np.array(values, dtype=float), axis=0)
         lines.append(f"{row:<24} {column:>12} {f'{reached[name]}/{n}':>9} {returns:>14.1f} {largest:>14.1f}")
-    for row, column, word, wanted in MARKS:
+    for row, column, word, wanted in MARKS if n == len(SEEDS) else ():
         got = reached[f"{row}|{column}"]
         met = got >= wanted if word == "at least" else got <= wanted
         lines.append(

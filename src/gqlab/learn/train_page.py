@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
 from html import escape
 from pathlib import Path
@@ -11,46 +10,21 @@ from typing import Any
 import numpy as np
 
 from gqlab.compare.figure import COLOURS, INK, SOFT
-from gqlab.compare.report import STYLE
-from gqlab.files import write_whole
 from gqlab.learn.agent import Agent
 from gqlab.learn.linear_q import Evaluation
+from gqlab.learn.pages import facts_table, number, table, whole_page, write_figure, written
 from gqlab.learn.train import Plan, running_mean
 
 #: Episodes that the line of the figure is a mean of.
 SMOOTHED = 50
-
-#: Of the page of the leaderboard, but for its tables of two columns.
-MORE_STYLE = """
-table.facts { width: auto; } table.facts td { text-align: left; white-space: normal; }
-pre { background: var(--card); padding: .8rem 1rem; border-radius: 6px; overflow-x: auto; font-size: .85rem; }
-pre code { background: none; padding: 0; }
-.score { font-size: clamp(2rem, 6vw, 3rem); font-weight: 700; color: var(--ink); margin: .6rem 0 0; line-height: 1.1; }
-.bad { border-left: 4px solid #d55e00; padding-left: .8rem; color: var(--ink); }
-figure svg { min-width: 0; max-width: 860px; }
-@media (max-width: 860px) {
-  table.plain { display: table; } table.plain thead { display: table-header-group; }
-  table.plain tbody { display: table-row-group; } table.plain tr { display: table-row; }
-  table.plain td { display: table-cell; width: auto; padding: .35rem .25rem; border-bottom: 1px solid var(--line); }
-  table.plain td::before { content: none !important; }
-  table.facts td:first-child { color: var(--soft); font-weight: 400; padding-top: .5rem; }
-  table.facts td::before { content: none !important; }
-}
-"""
 
 
 def write_curve(agent: Agent, history: Sequence[dict[str, float]], folder: Path) -> str:
     """``curve.png`` and ``curve.svg``; returns the text of the second."""
     import matplotlib
 
-    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "curve", "font.size": 11}):
-        drawn = draw(agent, history)
-        write_whole(folder / "curve.png", lambda file: drawn.savefig(file, format="png", dpi=150))
-        text = io.StringIO()
-        drawn.savefig(text, format="svg", metadata={"Date": None})
-    svg = text.getvalue()
-    write_whole(folder / "curve.svg", lambda file: file.write(svg.encode()))
-    return svg
+    with matplotlib.rc_context({"font.size": 11}):
+        return write_figure(draw(agent, history), folder, "curve")
 
 
 def draw(agent: Agent, history: Sequence[dict[str, float]]) -> Any:
@@ -93,18 +67,14 @@ def page(agent: Agent, plan: Plan, found: Evaluation, history: Sequence[dict[str
     )
     rows = [[f"{row['steps']:,.0f}", *(number(row[k]) for k in ("mean", "least", "largest"))] for row in history[-12:]]
     few = max(1, plan.n_episodes // 5)
-    return (
-        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{escape(title)}</title>\n"
-        f'<link rel="icon" href="data:,">\n<style>\n{STYLE.read_text(encoding="utf-8")}{MORE_STYLE}</style>\n</head>\n'
-        f"<body><main>\n<h1>{escape(title)}</h1>\n<p class=score>{number(found.mean)}</p>\n"
-        f"<p class=lead>{escape(lead)}</p>\n"
+    return whole_page(
+        title,
+        f"<p class=score>{number(found.mean)}</p>\n<p class=lead>{escape(lead)}</p>\n"
         f"{_warning(agent)}<figure>{svg[svg.index('<svg') :]}</figure>\n"
         f"<h2>The greedy policy on the way</h2>\n<p>Each over {few} episodes, the same starts every time.</p>\n"
-        f"{_table(('steps', 'mean return', 'least', 'largest'), rows)}\n"
-        f"<h2>How it was learned</h2>\n{_facts(facts(agent, plan))}\n"
-        f"<h2>To use it</h2>\n<pre><code>{escape(usage(plan))}</code></pre>\n</main></body>\n</html>\n"
+        f"{table(('steps', 'mean return', 'least', 'largest'), rows)}\n"
+        f"<h2>How it was learned</h2>\n{facts_table(facts(agent, plan))}\n"
+        f"<h2>To use it</h2>\n<pre><code>{escape(usage(plan))}</code></pre>\n",
     )
 
 
@@ -124,17 +94,6 @@ def facts(agent: Agent, plan: Plan) -> list[tuple[str, str]]:
     ]  # fmt: skip
 
 
-def number(value: float) -> str:
-    """One digit behind the point, and a minus sign that is one."""
-    return f"{value:.1f}".replace("-", "−")
-
-
-def written(encoder: Any) -> str:
-    """An encoder with its parameters, defaults too."""
-    given = {name: value for name, value in encoder.get_params(deep=False).items() if value is not None}
-    return f"{type(encoder).__name__}({', '.join(f'{name}={value}' for name, value in given.items())})"
-
-
 def usage(plan: Plan) -> str:
     """A few lines of Python."""
     return (
@@ -152,14 +111,3 @@ def _warning(agent: Agent) -> str:
     if not agent.diverged:
         return ""
     return "<p class=bad>The agent diverged and stopped learning: take a smaller step size, or a radius.</p>\n"
-
-
-def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    head = "".join(f"<th>{escape(cell)}</th>" for cell in header)
-    body = "\n".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
-    return f"<table class=plain><thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody></table>"
-
-
-def _facts(rows: Sequence[tuple[str, str]]) -> str:
-    body = "\n".join(f"<tr><td>{escape(name)}</td><td>{escape(value)}</td></tr>" for name, value in rows)
-    return f"<table class=facts><tbody>\n{body}\n</tbody></table>"

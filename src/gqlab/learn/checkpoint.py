@@ -1,0 +1,46 @@
+"""A fit in a file, after every pass: so that one that was stopped goes on from there, bit for bit."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gqlab.files import read_arrays, write_arrays
+from gqlab.learn.core import arrays_of
+from gqlab.learn.linear_q import read_header
+from gqlab.learn.passes import Passes
+
+FORMAT = "gqlab.fit 1"
+
+
+def write_checkpoint(path: Path, settings: dict[str, Any], passes: Passes, history: dict[str, Any]) -> None:
+    """Where the passes stand, and what was recorded on the way."""
+    header = {"format": FORMAT, "settings": settings}
+    state = {f"state.{name}": array for name, array in arrays_of(_state(passes))}
+    write_arrays(
+        path, {"header": np.array(json.dumps(header)), **state, **{f"history.{k}": v for k, v in history.items()}}
+    )
+
+
+def read_checkpoint(path: Path, settings: dict[str, Any], passes: Passes) -> dict[str, Any] | None:
+    """Bring the passes to where they stood, and return the history; None where there is no such file."""
+    if not path.exists():
+        return None
+    arrays = read_arrays(path)
+    found = read_header(arrays, FORMAT, path)["settings"]
+    for name, value in json.loads(json.dumps(settings)).items():
+        if found.get(name) != value:
+            raise ValueError(f"checkpoint: {path} is of a fit with {name} {found.get(name)}, not {value}")
+    for name, array in arrays_of(_state(passes)):
+        saved = arrays.get(f"state.{name}")
+        if saved is None or (saved.shape, saved.dtype) != (array.shape, array.dtype):
+            raise ValueError(f"checkpoint: {path} does not hold {name}")
+        array[...] = saved
+    return {name.removeprefix("history."): array for name, array in arrays.items() if name.startswith("history.")}
+
+
+def _state(passes: Passes) -> tuple[Any, ...]:
+    return passes.point, passes.estimator, passes.task.runs
