@@ -176,12 +176,20 @@ def algorithm_of(kind: type[gq.Algorithm], parameters: dict[str, Any]) -> gq.Alg
         raise AssertionError(f"{kind.__name__} has no defaults: add its parameters to SMALL and OTHER") from error
 
 
-#: Those of the family are tested in test_conformance_family.py.
-HERE = [kind for kind in OWN_ALGORITHMS if kind.__module__ != "gqlab.algorithms.family"]
+#: Those of the family are tested in test_conformance_family.py, and Sarsa with the agents.
+KINDS = [kind for kind in OWN_ALGORITHMS if kind.__module__ != "gqlab.algorithms.family" and kind is not gq.Sarsa]
+
+#: A watch sees what an estimator answers, and nothing else of it: θ, with and without batches, a mean, or a policy's θ.
+WATCHED = [gq.GreedyGQ, gq.VRGreedyGQ, gq.AveragedGreedyGQ, gq.PolicyGradient]
 
 
-@pytest.fixture(params=HERE, ids=lambda kind: kind.__name__)
+@pytest.fixture(params=KINDS, ids=lambda kind: kind.__name__)
 def algorithm(request):
+    return algorithm_of(request.param, SMALL)
+
+
+@pytest.fixture(params=WATCHED, ids=lambda kind: kind.__name__)
+def watched_algorithm(request):
     return algorithm_of(request.param, SMALL)
 
 
@@ -219,8 +227,15 @@ def assert_part_of(part: gq.RunResult, whole: gq.RunResult, tolerance: float = 0
         assert np.array_equal(getattr(part, name), getattr(whole, name)[:n_runs]), name
 
 
-@pytest.mark.parametrize("watch", [None, WATCHES], ids=["unwatched", "watched"])
-def test_a_run_does_not_depend_on_the_others_on_threads_or_on_records(algorithm, watch, garnet_problem):
+def test_a_run_does_not_depend_on_the_others_on_threads_or_on_records(algorithm, garnet_problem):
+    assert_independent(algorithm, garnet_problem, None)
+
+
+def test_nor_does_one_that_is_watched(watched_algorithm, garnet_problem):
+    assert_independent(watched_algorithm, garnet_problem, WATCHES)
+
+
+def assert_independent(algorithm: gq.Algorithm, garnet_problem: gq.Problem, watch: Any) -> None:
     whole = gq.run(garnet_problem, algorithm, SAMPLES, 7, record_every=1, threads=1, watch=watch)
     for n_runs, threads, every in ((7, 4, 1), (3, 2, 7), (1, 1, 1000)):
         part = gq.run(garnet_problem, algorithm, SAMPLES, n_runs, threads=threads, record_every=every, watch=watch)
@@ -228,16 +243,22 @@ def test_a_run_does_not_depend_on_the_others_on_threads_or_on_records(algorithm,
         assert np.array_equal(part.output, whole.output[:n_runs])
 
 
-def test_a_run_does_not_depend_on_what_is_watched(algorithm, garnet_problem):
+def test_a_run_does_not_depend_on_what_is_watched(watched_algorithm, garnet_problem):
     """Bit for bit on what; to the last digits on whether: that is other compiled code."""
-    watched = gq.run(garnet_problem, algorithm, SAMPLES, 3, record_every=1, watch=WATCHES)
-    assert_part_of(gq.run(garnet_problem, algorithm, SAMPLES, 3, record_every=1, watch=WATCHES[1]), watched)
-    apart = APART.get(type(algorithm).__name__, 1e-12)
-    assert_part_of(gq.run(garnet_problem, algorithm, SAMPLES, 3, record_every=1), watched, apart)
+    watched = gq.run(garnet_problem, watched_algorithm, SAMPLES, 3, record_every=1, watch=WATCHES)
+    assert_part_of(gq.run(garnet_problem, watched_algorithm, SAMPLES, 3, record_every=1, watch=WATCHES[1]), watched)
+    assert_part_of(gq.run(garnet_problem, watched_algorithm, SAMPLES, 3, record_every=1), watched, 1e-12)
 
 
-@pytest.mark.parametrize("watch", [None, WATCHES], ids=["unwatched", "watched"])
-def test_resuming_from_files_at_several_stops_is_the_run_that_never_stopped(algorithm, watch, garnet_problem, tmp_path):
+def test_resuming_from_files_at_several_stops_is_the_run_that_never_stopped(algorithm, garnet_problem, tmp_path):
+    assert_resumable(algorithm, garnet_problem, tmp_path, None)
+
+
+def test_resuming_a_run_that_is_watched_is_the_one_that_never_stopped(watched_algorithm, garnet_problem, tmp_path):
+    assert_resumable(watched_algorithm, garnet_problem, tmp_path, WATCHES)
+
+
+def assert_resumable(algorithm: gq.Algorithm, garnet_problem: gq.Problem, tmp_path: Path, watch: Any) -> None:
     whole = gq.run(garnet_problem, algorithm, SAMPLES, 3, 2, np.full(4, 0.5), record_every=17, watch=watch)
     part = gq.run(garnet_problem, algorithm, 60, 3, 2, np.full(4, 0.5), record_every=17, watch=watch)
     for n in (61, 135, 250, SAMPLES):
@@ -283,28 +304,34 @@ def test_names_that_go_away_warn():
         assert gq.Softmax(2.5).parameter == 2.5
 
 
+def seen_of(kind: type[gq.Algorithm]) -> tuple[gq.Watch, ...] | None:
+    """What the runs of an algorithm are watched for in these tests."""
+    return WATCHES if kind in WATCHED else None
+
+
 PURE_PYTHON = """
 import sys, warnings
 import numpy as np
 warnings.filterwarnings("ignore", "overflow")  # random words are products modulo 2**64
 sys.path.insert(0, sys.argv[1])
 import gqlab as gq
-from test_conformance import OWN_ALGORITHMS, SMALL, WATCHES, algorithm_of, everything
+from test_conformance import OWN_ALGORITHMS, SMALL, algorithm_of, everything, seen_of
 mdp = gq.garnet(seed=0)
 problem = gq.Problem(mdp, gq.random_features(mdp, dim=4))
-for kind in OWN_ALGORITHMS:
-    result = gq.run(problem, algorithm_of(kind, SMALL), 60, 2, theta0=np.full(4, 0.4), record_every=7, watch=WATCHES)
+for kind in [kind for kind in OWN_ALGORITHMS if kind.__name__ in sys.argv[3:]]:
+    seen = seen_of(kind)
+    result = gq.run(problem, algorithm_of(kind, SMALL), 60, 2, theta0=np.full(4, 0.4), record_every=7, watch=seen)
     np.savez(f"{sys.argv[2]}/{kind.__name__}.npz", **everything(result))
 """
 
 
 @pytest.fixture(scope="module")
-def pure_python(tmp_path_factory) -> Path:
+def pure_python(tmp_path_factory, request) -> Path:
     folder = tmp_path_factory.mktemp("pure")
     here = Path(__file__).parent
     env = {**os.environ, "NUMBA_DISABLE_JIT": "1", "PYTHONPATH": os.pathsep.join([str(here.parent), *sys.path])}
     done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", PURE_PYTHON, here, folder],
+        [sys.executable, "-W", "error", "-c", PURE_PYTHON, here, folder, *(k.__name__ for k in request.module.KINDS)],
         env=env,
         capture_output=True,
         text=True,
@@ -316,9 +343,8 @@ def pure_python(tmp_path_factory) -> Path:
 
 def test_the_source_without_the_compiler_gives_the_same_run(algorithm, garnet_problem, pure_python):
     """The compiled run, with all that it watches and keeps, is that of the text on the page."""
-    compiled = everything(
-        gq.run(garnet_problem, algorithm, 60, 2, theta0=np.full(4, 0.4), record_every=7, watch=WATCHES)
-    )
+    seen = seen_of(type(algorithm))
+    compiled = everything(gq.run(garnet_problem, algorithm, 60, 2, theta0=np.full(4, 0.4), record_every=7, watch=seen))
     with np.load(pure_python / f"{type(algorithm).__name__}.npz") as interpreted:
         assert set(interpreted) == set(compiled)
         for name, expected in compiled.items():

@@ -9,7 +9,6 @@ from test_conformance import (  # noqa: F401 - they are collected here
     pure_python,
     test_a_fixed_target_policy_is_accepted_or_refused_in_one_line,
     test_a_run_does_not_depend_on_the_others_on_threads_or_on_records,
-    test_a_run_does_not_depend_on_what_is_watched,
     test_a_saved_algorithm_is_the_same_one,
     test_a_second_call_with_other_parameters_compiles_nothing,
     test_resuming_from_files_at_several_stops_is_the_run_that_never_stopped,
@@ -20,9 +19,9 @@ from test_conformance import (  # noqa: F401 - they are collected here
 
 from gqlab.algorithms import ALGORITHMS, family
 
-FAMILY = [kind for kind in ALGORITHMS.values() if kind.__module__ == family.__name__]
+KINDS = [kind for kind in ALGORITHMS.values() if kind.__module__ == family.__name__]
 
 
-@pytest.fixture(params=FAMILY, ids=lambda kind: kind.__name__)
+@pytest.fixture(params=KINDS, ids=lambda kind: kind.__name__)
 def algorithm(request):
     return algorithm_of(request.param, SMALL)

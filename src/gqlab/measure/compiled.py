@@ -47,6 +47,7 @@ class ExactTables(NamedTuple):
     C_inverse: Any  # (n_problems · d²,)
     b: Any  # (n_problems · d,)
     K: Any  # (S · d,)  the column of each next state
+    leads_on: Any  # (S,)  whether that is not zero: nothing is bootstrapped from a terminal state
     problem: int
     first_state: int
     n_states: int
@@ -63,6 +64,8 @@ def exact_terms(exact, work, with_gradient, d, A):
         for j in range(d):
             m[i] -= exact.C[matrix + i * d + j] * work.theta[j]
     for s in range(exact.n_states):
+        if not exact.leads_on[exact.first_state + s]:
+            continue
         row = first_row + s * A
         for a in range(A):
             work.q[a] = dot(exact.features, row + a, work.theta, d)
@@ -81,6 +84,8 @@ def exact_terms(exact, work, with_gradient, d, A):
     norm_squared = 0.0
     if with_gradient:
         for s in range(exact.n_states):
+            if not exact.leads_on[exact.first_state + s]:
+                continue
             K_omega = 0.0
             for i in range(d):
                 K_omega += exact.K[(exact.first_state + s) * d + i] * omega[i]
@@ -167,6 +172,7 @@ def exact_tables(problems: Sequence[Problem], kinds: Sequence[type]) -> ExactTab
         C_inverse=np.concatenate([np.linalg.inv(C).ravel() for C, _, _ in moments]),
         b=np.concatenate([b for _, b, _ in moments]),
         K=np.concatenate([K.T.ravel() for _, _, K in moments]),
+        leads_on=np.concatenate([(K != 0).any(axis=0) for _, _, K in moments]),
         problem=per_problem(np.arange(len(problems))),
         first_state=per_problem(first_state),
         n_states=per_problem(n_states),
