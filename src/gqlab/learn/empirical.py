@@ -14,6 +14,7 @@ import numpy as np
 import scipy.linalg
 import scipy.sparse
 import scipy.sparse.linalg
+from numpy.typing import NDArray
 
 from gqlab.checks import FloatArray
 from gqlab.learn.log_table import Encoded, Target
@@ -47,6 +48,7 @@ class Empirical:
         self._first = [self.x[log.observation[rows]] for rows in self.rows]
         self._next = self.x[log.next_observation]
         self._roots = [self._root(block) for block in self._first] if self.K <= MOST_DENSE else None
+        self._seen = [_seen(block) for block in self._first] if self._roots is None else []
 
     @property
     def d(self) -> int:
@@ -87,11 +89,13 @@ class Empirical:
         if self._roots is not None:
             means = self.block_means(values)
             return np.stack([root @ (root.T @ mean) for root, mean in zip(self._roots, means, strict=True)])
-        fits = [
-            scipy.sparse.linalg.lsmr(x, values[rows], atol=TOLERANCE, btol=TOLERANCE, maxiter=MOST_ITERATIONS)[0]
-            for x, rows in zip(self._first, self.rows, strict=True)
-        ]
-        return np.stack(fits)
+        out = np.zeros((self.A, self.K))
+        for a, rows in enumerate(self.rows):
+            if len(rows):
+                columns, x = self._seen[a]
+                how = {"atol": TOLERANCE, "btol": TOLERANCE, "maxiter": MOST_ITERATIONS}
+                out[a, columns] = scipy.sparse.linalg.lsmr(x, values[rows], **how)[0]
+        return out
 
     def _root(self, x: Any) -> FloatArray:
         """B with B Bᵀ = C_a⁺, for the block of an action."""
@@ -129,6 +133,12 @@ def _matrix(features: Any, encoder: Any) -> Any:
     n, width = features.shape
     parts = np.full(n * width, encoder.value_), features.reshape(-1), np.arange(0, n * width + 1, width)
     return scipy.sparse.csr_array(parts, shape=(n, encoder.n_features_out_))
+
+
+def _seen(x: Any) -> tuple[NDArray[np.intp], Any]:
+    """The columns of x that are not zero everywhere, and x without the others."""
+    columns = np.unique(x.indices) if scipy.sparse.issparse(x) else np.arange(x.shape[1])
+    return columns, x[:, columns]
 
 
 def _gram(x: Any) -> FloatArray:
