@@ -19,9 +19,10 @@ import pytest
 from sklearn.preprocessing import PolynomialFeatures
 
 import gqlab as gq
-from agent_loops import Walk, coder
+from agent_loops import Walk, coder, updates
 from gqlab.engine.compiled import foreign_sources, parts_of
 from gqlab.engine.held import hold
+from gqlab.learn.environments import env_of
 from gqlab.learn.live import TakenRule, live_step
 
 SARSA = gq.Sarsa(0.3, trace=0.9)
@@ -409,6 +410,38 @@ def test_a_number_that_is_not_finite_is_refused_before_anything_is_learned_from_
     assert agent.n_updates == 29
     agent.learn(100)  # a new episode
     assert agent.n_updates == 129
+
+
+class Interrupted(Walk):
+    """Ctrl-C in the middle of a step."""
+
+    def step(self, action: int) -> Any:
+        self.calls = getattr(self, "calls", 0) + 1
+        if self.calls == 30:
+            raise KeyboardInterrupt
+        return super().step(action)
+
+
+def test_after_an_interrupt_it_goes_on_with_a_new_episode():
+    env = Interrupted(limit=12)
+    agent = gq.Agent(env, coder(), gq.QLearning(0.2), discount=0.95, epsilon=0.3, seed=4)
+    with pytest.raises(KeyboardInterrupt):
+        agent.learn(700)
+    agent.learn(671)
+    theta, _ = updates(agent, env.log, agent.algorithm, agent.target)
+    np.testing.assert_allclose(agent.theta.ravel(), theta, atol=1e-10)
+
+
+def test_a_time_limit_of_ones_own_is_kept(tmp_path):
+    agent = gq.Agent(gymnasium.make("MountainCar-v0", max_episode_steps=30), gq.TileCoder(4, 4), SARSA).learn(45)
+    assert agent.evaluate(2).lengths.tolist() == [30, 30]
+    agent.save(tmp_path / "agent.npz")
+    assert gq.Agent.load(tmp_path / "agent.npz").learn(15).episodes.lengths == [30, 30]
+
+
+def test_no_file_asks_for_a_module():
+    with pytest.raises(ValueError, match="would import a module, which no file may ask for"):
+        env_of({"id": "antigravity:Env-v0"})
 
 
 BAD = [
