@@ -459,6 +459,11 @@ BAD = [
     (lambda: gq.Agent(Walk(), coder(), SARSA, discount=1.5), "discount is 1.5"),
     (lambda: gq.Agent(Walk(), coder(), SARSA, epsilon=2), "first is 2|epsilon is 2"),
     (lambda: gq.Agent(Walk(), coder(), SARSA, target=gq.FixedPolicy([[1.0]])), "target is FixedPolicy"),
+    (
+        lambda: gq.Agent(Walk(), coder(), SARSA, target=gq.Softmax(1.0)),
+        "that of Sarsa is the action that is taken next",
+    ),
+    (lambda: gq.Agent(Walk(), gq.TileCoder(8, 16000), SARSA), "bytes|memory|tiles"),
     (lambda: gq.Agent(Walk(), coder(), SARSA, seed=-1), "seed is -1"),
     (lambda: gq.Agent(Walk(), coder(), SARSA).learn(-1), "total_timesteps is -1"),
     (lambda: gq.Agent(Walk(), coder(), SARSA).learn(1, callback=3), "callback is 3"),
