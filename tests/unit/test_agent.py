@@ -313,6 +313,8 @@ def test_the_best_model_is_kept(tmp_path):
     best = gq.LinearQ.load(tmp_path / "best.npz")
     assert best.metadata["timesteps"] == watch.history[int(np.argmax(means))][0]
     assert best.evaluate(Walk(limit=20), 2).mean == watch.best_mean
+    with pytest.raises(ValueError, match="env is missing"):
+        gq.Agent(Walk(), coder(), SARSA).learn(10, callback=gq.EvalCallback(every=1000))  # told before the first step
 
 
 def test_learning_stops_at_a_reward():

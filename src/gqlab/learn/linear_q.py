@@ -165,7 +165,7 @@ class LinearQ:
         )
 
 
-def read_header(arrays: Mapping[str, NDArray[Any]], wanted: str, path: Any, keys: Sequence[str]) -> dict[str, Any]:
+def read_header(arrays: Mapping[str, NDArray[Any]], wanted: str, path: Any, keys: Sequence[str] = ()) -> dict[str, Any]:
     """The JSON header of a file; ``ValueError`` where it is of another kind."""
     try:
         header = json.loads(str(arrays["header"]))
