@@ -49,8 +49,36 @@ def read_job(path: Path) -> Any:
     return found
 
 
+def write_agent(folder: Path) -> Path:
+    coder = gq.TileCoder(n_tilings=4, bins=4)
+    gq.Agent("MountainCar-v0", coder, gq.Sarsa(0.3, trace=0.9)).learn(50).save(folder / "agent.npz")
+    return folder / "agent.npz"
+
+
+def read_agent(path: Path) -> Any:
+    agent = gq.Agent.load(path)
+    return agent.theta, agent.num_timesteps, repr(agent), agent._worker.actions
+
+
+def write_model(folder: Path) -> Path:
+    coder = gq.TileCoder(n_tilings=4, bins=4, low=[0, 0], high=[1, 1]).fit([[0.0, 0.0]])
+    theta = np.arange(2.0 * coder.n_features_out_).reshape(2, -1)
+    gq.LinearQ(theta, coder, history={"steps": np.arange(3)}, metadata={"seed": 1}).save(folder / "model.npz")
+    return folder / "model.npz"
+
+
+def read_model(path: Path) -> Any:
+    model = gq.LinearQ.load(path)
+    return model.theta, repr(model.encoder), dict(model.history), dict(model.metadata), model.discount
+
+
 #: By name: what writes a file into a folder, and what reads it.
-FORMATS = {"result": (write_result, gq.RunResult.load), "job": (write_job, read_job)}
+FORMATS = {
+    "result": (write_result, gq.RunResult.load),
+    "job": (write_job, read_job),
+    "agent": (write_agent, read_agent),
+    "model": (write_model, read_model),
+}
 
 
 @pytest.fixture(scope="module", params=FORMATS)

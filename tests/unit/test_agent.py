@@ -19,9 +19,10 @@ import pytest
 from sklearn.preprocessing import PolynomialFeatures
 
 import gqlab as gq
-from agent_loops import Walk, coder
+from agent_loops import Walk, coder, updates
 from gqlab.engine.compiled import foreign_sources, parts_of
 from gqlab.engine.held import hold
+from gqlab.learn.environments import env_of
 from gqlab.learn.live import TakenRule, live_step
 
 SARSA = gq.Sarsa(0.3, trace=0.9)
@@ -312,6 +313,8 @@ def test_the_best_model_is_kept(tmp_path):
     best = gq.LinearQ.load(tmp_path / "best.npz")
     assert best.metadata["timesteps"] == watch.history[int(np.argmax(means))][0]
     assert best.evaluate(Walk(limit=20), 2).mean == watch.best_mean
+    with pytest.raises(ValueError, match="env is missing"):
+        gq.Agent(Walk(), coder(), SARSA).learn(10, callback=gq.EvalCallback(every=1000))  # told before the first step
 
 
 def test_learning_stops_at_a_reward():
@@ -411,6 +414,38 @@ def test_a_number_that_is_not_finite_is_refused_before_anything_is_learned_from_
     assert agent.n_updates == 129
 
 
+class Interrupted(Walk):
+    """Ctrl-C in the middle of a step."""
+
+    def step(self, action: int) -> Any:
+        self.calls = getattr(self, "calls", 0) + 1
+        if self.calls == 30:
+            raise KeyboardInterrupt
+        return super().step(action)
+
+
+def test_after_an_interrupt_it_goes_on_with_a_new_episode():
+    env = Interrupted(limit=12)
+    agent = gq.Agent(env, coder(), gq.QLearning(0.2), discount=0.95, epsilon=0.3, seed=4)
+    with pytest.raises(KeyboardInterrupt):
+        agent.learn(700)
+    agent.learn(671)
+    theta, _ = updates(agent, env.log, agent.algorithm, agent.target)
+    np.testing.assert_allclose(agent.theta.ravel(), theta, atol=1e-10)
+
+
+def test_a_time_limit_of_ones_own_is_kept(tmp_path):
+    agent = gq.Agent(gymnasium.make("MountainCar-v0", max_episode_steps=30), gq.TileCoder(4, 4), SARSA).learn(45)
+    assert agent.evaluate(2).lengths.tolist() == [30, 30]
+    agent.save(tmp_path / "agent.npz")
+    assert gq.Agent.load(tmp_path / "agent.npz").learn(15).episodes.lengths == [30, 30]
+
+
+def test_no_file_asks_for_a_module():
+    with pytest.raises(ValueError, match="would import a module, which no file may ask for"):
+        env_of({"id": "antigravity:Env-v0"})
+
+
 BAD = [
     (lambda: gq.Agent("NoSuch-v0", coder(), SARSA), "env is 'NoSuch-v0'"),
     (lambda: gq.Agent("Pendulum-v1", coder(), SARSA), "continuous actions are not supported"),
@@ -426,6 +461,11 @@ BAD = [
     (lambda: gq.Agent(Walk(), coder(), SARSA, discount=1.5), "discount is 1.5"),
     (lambda: gq.Agent(Walk(), coder(), SARSA, epsilon=2), "first is 2|epsilon is 2"),
     (lambda: gq.Agent(Walk(), coder(), SARSA, target=gq.FixedPolicy([[1.0]])), "target is FixedPolicy"),
+    (
+        lambda: gq.Agent(Walk(), coder(), SARSA, target=gq.Softmax(1.0)),
+        "that of Sarsa is the action that is taken next",
+    ),
+    (lambda: gq.Agent(Walk(), gq.TileCoder(8, 16000), SARSA), "bytes|memory|tiles"),
     (lambda: gq.Agent(Walk(), coder(), SARSA, seed=-1), "seed is -1"),
     (lambda: gq.Agent(Walk(), coder(), SARSA).learn(-1), "total_timesteps is -1"),
     (lambda: gq.Agent(Walk(), coder(), SARSA).learn(1, callback=3), "callback is 3"),

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from gqlab import checks
-from gqlab.algorithms import Algorithm, check_algorithm
+from gqlab.algorithms import Algorithm, Sarsa, check_algorithm
 from gqlab.checks import FloatArray
 from gqlab.encoders import as_encoder
 from gqlab.learn.callbacks import Callback, as_callbacks
@@ -53,6 +53,12 @@ class Agent:
     seed : int
         Of everything: exploration, batches, the environment's episodes.
 
+    Attributes
+    ----------
+    episodes
+        The finished episodes: lists ``returns``, ``lengths`` and ``ends``, ``mean_return(n)`` and ``mean_length(n)`` of
+        the last n.
+
     Examples
     --------
     >>> import gqlab as gq
@@ -81,6 +87,8 @@ class Agent:
         checks.instance("target", self.target, Operator, "an operator such as gqlab.Greedy()")
         if self.target.tables():
             raise ValueError(f"target is {self.target!r}: an agent improves its policy; a given one is for gqlab.fit")
+        if isinstance(algorithm, Sarsa) and type(self.target) is not Greedy:
+            raise ValueError(f"target is {self.target!r}: that of Sarsa is the action that is taken next")
         self.algorithm = algorithm
         self.discount = checks.number("discount", discount, least=0, most=1)
         self.epsilon = epsilon if isinstance(epsilon, Linear) else Linear(epsilon, epsilon)
@@ -182,14 +190,18 @@ class Agent:
             finally:
                 for each in callbacks:
                     each.on_training_end(self)
+        self._warn()
+        return self
+
+    def _warn(self) -> None:
+        """Say so where learning has ended."""
         if self.diverged:
             warnings.warn(
                 f"the agent diverged in step {self._live.counts.item(DIVERGED)} and learns no more: make a new one "
                 "with a smaller step size, or with a radius",
                 RuntimeWarning,
-                stacklevel=2,
+                stacklevel=3,
             )
-        return self
 
     def _learn_until(self, end: int, callbacks: list[Callback], told: Callable[[], None]) -> None:
         """Go to step ``end``, or to where a callback ends it; between their calls there is nothing but steps."""

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gqlab import checks
+from gqlab.learn.environments import recipe_of
 
 if TYPE_CHECKING:
     from gqlab.learn.agent import Agent
@@ -98,6 +99,10 @@ class EvalCallback(Callback):
         self.env = env
         self.history: list[tuple[int, float]] = []
         self.best_mean = float("-inf")
+
+    def on_training_start(self, agent: Agent) -> None:
+        if self.env is None and recipe_of(agent.env) is None:
+            raise ValueError("env is missing: no id and keywords are known by which one to evaluate in could be made")
 
     def on_step(self, agent: Agent) -> None:
         found = agent.evaluate(self.n_episodes, self.env)

@@ -54,6 +54,7 @@ def features_of(encoder: Any, n_observations: int, n_actions: int) -> Any:
         "n_actions": per_problem([n_actions]),
     }
     n = n_observations * encoder.n_active_
+    checks.memory("encoder", encoder, n, 4 if encoder.kind == "binary" else 8)
     if n_observations * n_actions >= 2**32:
         raise ValueError(f"too large: {n_observations} observations of {n_actions} actions")
     binary: Any = BinaryBlocks
@@ -73,58 +74,72 @@ def make_live(
     seed: int,
 ) -> Live:
     """The parts of an agent at its beginning."""
-    A, d = n_actions, n_actions * encoder.n_features_out_
-    M = algorithm.batch_size
-    n_samples = n_envs + M
-    features = features_of(encoder, 2 * n_samples, A)
-    taken = np.zeros(2 * n_samples, dtype=np.int64)
-    sarsa = isinstance(algorithm, Sarsa)
-    operator = TakenRule(taken) if sarsa else join_operators([target], [2 * n_samples * A], [target.compiled], float)
-    zeros = np.zeros(n_envs, dtype=np.int64)
-    ready = isinstance(encoder, Foreign)  # its features are made outside and handed over
-    n_in = encoder.n_features_out_ if ready else encoder.n_features_in_
-    is_greedy = sarsa or type(target) is Greedy
+    A, M = n_actions, algorithm.batch_size
+    d, n = A * encoder.n_features_out_, n_envs + M  # n: samples, one for each environment and those of a batch
+    checks.memory("encoder", encoder, 6 * d)
+    samples = _samples(features_of(encoder, 2 * n, A), algorithm, target, n, A)
+    binary = encoder.kind == "binary"
     return Live(
-        encoder=CopyRule(np.array([n_in])) if ready else encoder.compiled,
-        samples=Samples(
-            features=features,
-            operator=operator,
-            row=np.zeros(n_samples, dtype=np.uint32),
-            next_row=np.zeros(n_samples, dtype=np.uint32),
-            reward=np.zeros(n_samples),
-            discount=np.zeros(n_samples),
-            behavior=np.zeros(1),
-            first_row=per_problem([0]),
-            first_sample=per_problem([0]),
-        ),
+        encoder=_encoder(encoder),
+        samples=samples,
         stream=Recent(per_problem([n_envs]), per_problem([M])) if M else AtOnce(np.zeros(1)),
-        estimator=_estimator(encoder, algorithm, discount, Sizes(d, A, 2 * n_samples, n_envs, 0, _most(algorithm))),
+        estimator=_estimator(encoder, algorithm, discount, Sizes(d, A, 2 * n, n_envs, 0, _most(algorithm))),
         point=lagged_point(d, drifts=algorithm.estimator is SVRG),
         schedule=join_schedules([algorithm], [1], np.float64),
-        exploration=_exploration(epsilon, not is_greedy, type(target) is Greedy and not sarsa),
+        exploration=_exploration(epsilon, algorithm, target),
         identity=Identity(np.uint64(seed), np.int64(0)),
-        places=features.places if encoder.kind == "binary" else np.zeros(0, dtype=np.int32),
-        value=features.value if encoder.kind == "dense" else np.zeros(0),
-        observation=np.zeros(n_envs * n_in),
-        first_observation=np.zeros(n_envs * n_in),
-        reward=np.zeros(n_envs),
-        terminated=zeros.copy(),
-        status=zeros.copy(),
-        action=zeros.copy(),
-        here=zeros.copy(),
-        taken=taken,
+        places=samples.features.places if binary else np.zeros(0, dtype=np.int32),
+        value=np.zeros(0) if binary else samples.features.value,
+        taken=samples.operator.action if isinstance(algorithm, Sarsa) else np.zeros(2 * n, dtype=np.int64),
         counts=np.zeros(N_COUNTS, dtype=np.int64),
         discount=np.array([discount]),
         q=np.zeros(A),
         p=np.zeros(A),
         stop=np.zeros(1, dtype=np.int64),
+        **_exchange(n_envs, size_shown(encoder)),
     )
 
 
-def _exploration(epsilon: Linear, follows_operator: bool, cuts: bool) -> Any:
+def size_shown(encoder: Any) -> int:
+    """The numbers that the compiled step is shown of an observation: features, where these are made outside."""
+    return int(encoder.n_features_out_ if isinstance(encoder, Foreign) else encoder.n_features_in_)
+
+
+def _encoder(encoder: Any) -> Any:
+    return CopyRule(np.array([size_shown(encoder)])) if isinstance(encoder, Foreign) else encoder.compiled
+
+
+def _samples(features: Any, algorithm: Algorithm, target: Operator, n: int, A: int) -> Samples:
+    """A table of n samples, each with two observations of its own."""
+    operator: Any = join_operators([target], [2 * n * A], [target.compiled], float)
+    return Samples(
+        features=features,
+        operator=TakenRule(np.zeros(2 * n, dtype=np.int64)) if isinstance(algorithm, Sarsa) else operator,
+        row=np.zeros(n, dtype=np.uint32),
+        next_row=np.zeros(n, dtype=np.uint32),
+        reward=np.zeros(n),
+        discount=np.zeros(n),
+        behavior=np.zeros(1),
+        first_row=per_problem([0]),
+        first_sample=per_problem([0]),
+    )
+
+
+def _exchange(n_envs: int, size: int) -> dict[str, Any]:
+    """What goes to and fro between the environments and the compiled step."""
+    return {
+        **{name: np.zeros(n_envs * size) for name in ("observation", "first_observation")},
+        "reward": np.zeros(n_envs),
+        **{name: np.zeros(n_envs, dtype=np.int64) for name in ("terminated", "status", "action", "here")},
+    }
+
+
+def _exploration(epsilon: Linear, algorithm: Algorithm, target: Operator) -> Any:
     kind: Any = Exploration
     first, last, over = (np.array([value]) for value in (epsilon.first, epsilon.last, epsilon.over))
-    return kind(first, last, over, per_problem([follows_operator]), per_problem([cuts]))
+    is_greedy = type(target) is Greedy
+    cuts = is_greedy and not isinstance(algorithm, Sarsa)
+    return kind(first, last, over, per_problem([not is_greedy]), per_problem([cuts]))
 
 
 def _most(algorithm: Algorithm) -> dict[str, Any]:

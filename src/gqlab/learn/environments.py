@@ -9,6 +9,7 @@ import numpy as np
 
 from gqlab import checks
 from gqlab.encoders.spaces import Flattener, discrete_actions
+from gqlab.files import one_line
 
 if TYPE_CHECKING:
     from gqlab.learn.linear_q import Evaluation, LinearQ
@@ -24,7 +25,7 @@ def make_env(env: Any) -> Any:
         try:
             return gymnasium.make(env)
         except gymnasium.error.Error as error:
-            raise ValueError(f"env is {env!r}: {' '.join(str(error).split())}") from None
+            raise ValueError(f"env is {env!r}: {one_line(error)}") from None
     if not isinstance(env, gymnasium.Env | gymnasium.vector.VectorEnv):
         raise ValueError(f"env is {checks.shown(env)}, expected an id or a Gymnasium environment")
     return env
@@ -36,16 +37,22 @@ def recipe_of(env: Any) -> dict[str, Any] | None:
     if is_vector(env) or spec is None or spec.additional_wrappers:
         return None
     try:
-        return {"id": spec.id, **json.loads(json.dumps(spec.kwargs))}
+        kept = json.loads(json.dumps(spec.kwargs))
     except TypeError:  # a keyword that JSON cannot write
         return None
+    return {"id": spec.id, "max_episode_steps": spec.max_episode_steps, **kept}
 
 
 def env_of(recipe: dict[str, Any]) -> Any:
-    """The environment of a recipe."""
+    """The environment of a recipe. It may come from a file: an id that would import a module is refused."""
     import gymnasium
 
-    return gymnasium.make(**recipe)
+    if ":" in str(recipe["id"]):
+        raise ValueError(f"env is missing: {recipe['id']!r} would import a module, which no file may ask for")
+    try:
+        return gymnasium.make(**recipe)
+    except (gymnasium.error.Error, TypeError) as error:
+        raise ValueError(f"env is missing: {recipe!r} cannot be made: {one_line(error)}") from None
 
 
 def is_vector(env: Any) -> bool:

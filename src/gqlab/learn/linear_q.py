@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, is_dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -170,7 +170,7 @@ class LinearQ:
     def load(cls, path: str | os.PathLike[str], encoder: Any = None) -> LinearQ:
         """The model that :meth:`save` wrote; ``encoder`` where it had one that cannot be saved."""
         arrays = read_arrays(checks.path("path", path))
-        header = read_header(arrays, FORMAT, path)
+        header = read_header(arrays, FORMAT, path, ("encoder", "target", "discount", "metadata"))
         return cls(
             theta=arrays["theta"],
             encoder=saved_encoder(header, encoder),
@@ -181,11 +181,11 @@ class LinearQ:
         )
 
 
-def read_header(arrays: Mapping[str, NDArray[Any]], wanted: str, path: Any) -> dict[str, Any]:
+def read_header(arrays: Mapping[str, NDArray[Any]], wanted: str, path: Any, keys: Sequence[str] = ()) -> dict[str, Any]:
     """The JSON header of a file; ``ValueError`` where it is of another kind."""
     try:
         header = json.loads(str(arrays["header"]))
-        if header["format"] == wanted:
+        if header["format"] == wanted and all(key in header for key in keys):
             return dict(header)
     except (KeyError, TypeError, json.JSONDecodeError):
         pass

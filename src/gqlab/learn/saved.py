@@ -24,6 +24,21 @@ if TYPE_CHECKING:
 
 FORMAT = "gqlab.Agent 1"
 
+#: What the header of a file must have.
+KEYS = (
+    "encoder",
+    "algorithm",
+    "target",
+    "discount",
+    "epsilon",
+    "seed",
+    "env",
+    "n_envs",
+    "steps",
+    "begun",
+    "total",
+)
+
 
 def save_agent(agent: Agent, path: str | os.PathLike[str]) -> None:
     """Write an agent."""
@@ -58,20 +73,13 @@ def save_agent(agent: Agent, path: str | os.PathLike[str]) -> None:
 def load_agent(kind: type[Agent], path: str | os.PathLike[str], env: Any, encoder: Any) -> Agent:
     """Read an agent, and bring its environment to where it was."""
     arrays = read_arrays(checks.path("path", path))
-    header = read_header(arrays, FORMAT, path)
+    header = read_header(arrays, FORMAT, path, KEYS)
     if env is None and header["n_envs"] > 1:
         raise ValueError(f"env is missing: the agent had a vector environment of {header['n_envs']}")
     if env is None and header["env"] is None:
         raise ValueError("env is missing: no id and keywords were known by which it could be made")
-    agent = kind(
-        env_of(header["env"]) if env is None else env,
-        saved_encoder(header, encoder),
-        algorithms.from_dict(header["algorithm"]),
-        discount=header["discount"],
-        epsilon=Linear(**header["epsilon"]),
-        target=operator_from_dict(header["target"]),
-        seed=header["seed"],
-    )
+    given, further = _arguments(header, encoder)
+    agent = kind(env_of(header["env"]) if env is None else env, *given, **further)
     for name, array in _own_arrays(agent):
         _restore(array, arrays.get(f"live.{name}"), name)
     for name in ("returns", "lengths", "ends"):
@@ -80,6 +88,16 @@ def load_agent(kind: type[Agent], path: str | os.PathLike[str], env: Any, encode
     if header["begun"] and isinstance(agent._worker, SingleWorker):
         _play_again(agent._worker, arrays["actions"], header["total"])
     return agent
+
+
+def _arguments(header: dict[str, Any], encoder: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """What the agent was made with."""
+    return (saved_encoder(header, encoder), algorithms.from_dict(header["algorithm"])), {
+        "discount": header["discount"],
+        "epsilon": Linear(**header["epsilon"]),
+        "target": operator_from_dict(header["target"]),
+        "seed": header["seed"],
+    }
 
 
 def _own_arrays(agent: Agent) -> Any:

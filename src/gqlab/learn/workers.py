@@ -81,6 +81,13 @@ class Worker:
 
     def advance(self, until: int, heard: Heard, agent: Any) -> bool:
         """Go on to step ``until``; False where one of ``heard`` has said so at the end of an episode."""
+        try:
+            return self._advance(until, heard, agent)
+        except BaseException:
+            self.begun = False  # it may have stopped in the middle of a step: go on with a new episode
+            raise
+
+    def _advance(self, until: int, heard: Heard, agent: Any) -> bool:
         raise NotImplementedError
 
     def flat_of(self, observation: Any) -> Any:
@@ -95,7 +102,6 @@ class Worker:
         bad = self.live.counts.item(NOT_FINITE)
         if bad:
             self.live.counts[NOT_FINITE] = 0
-            self.begun = False
             size = self.live.observation.size // self.width
             shown = self.live.observation[(bad - 1) * size : bad * size]
             where = f"env[{bad - 1}]" if self.width > 1 else "env"
@@ -124,7 +130,7 @@ class SingleWorker(Worker):
         self.total = 0.0
         return observation
 
-    def advance(self, until: int, heard: Heard, agent: Any) -> bool:
+    def _advance(self, until: int, heard: Heard, agent: Any) -> bool:
         live, held, write, d, A = self.live, self.held, self.shown.write, self.d, self.A
         env, actions = self.env, self.actions
         if not self.begun:
@@ -176,7 +182,7 @@ class VectorWorker(Worker):
         self.totals, self.lengths = np.zeros(self.width), np.zeros(self.width, dtype=np.int64)
         self.over = np.ones(self.width, dtype=bool)  # an episode that is over: its next observation is a first one
 
-    def advance(self, until: int, heard: Heard, agent: Any) -> bool:
+    def _advance(self, until: int, heard: Heard, agent: Any) -> bool:
         if not self.begun:
             observation, _ = self.env.reset(seed=self.episode_seed(len(self.episodes)) % 2**31)
             self.live.observation[:] = self.shown.flatten_batch(observation).ravel()
