@@ -119,7 +119,8 @@ def test_shuffled_rows_are_the_same_rows(data):
     ):
         rows = np.arange(data.n_rows) if len(log.features) != 2 * data.n_rows else order
         np.testing.assert_array_equal(log.features[log.observation, 0], chunk.observations[rows, 0])
-        np.testing.assert_array_equal(log.features[log.next_observation, 0], chunk.next_observations[rows, 0])
+        after = np.where(chunk.terminated, chunk.observations[:, 0], chunk.next_observations[:, 0])
+        np.testing.assert_array_equal(log.features[log.next_observation, 0], after[rows])
         np.testing.assert_array_equal(log.discount == 0, chunk.terminated[rows])
 
 
@@ -293,3 +294,121 @@ def test_bad_input_gets_one_message(data, arguments, message):
     usual = {"data": data, "encoder": OneHot(), "algorithm": gq.QLearning(), "discount": 0.8}
     with pytest.raises(ValueError, match=message):
         fit(**{**usual, **arguments})
+
+
+# --- What a review found --------------------------------------------------------------------------------------------
+
+
+def test_an_encoder_is_fitted_to_what_rows_lead_to_as_well():
+    """Terminal states are never the state of a row; and values that only a next observation has are known."""
+    lake = gq.collect("FrozenLake-v1", n_steps=300, seed=0)
+    assert np.isfinite(fit(lake, OneHot(), FittedQ(n_iterations=3)).theta).all()
+    data = gq.Transitions.from_arrays([0.0, 1.0], [0, 1], [0.0, 1.0], [1.0, 2.0], [False, False])
+    assert fit(data, OneHot(), LSPI()).encoder.n_features_out_ == 3
+    assert fit(data, Fourier(1), LSPI()).encoder.high_ == 2
+
+
+def test_a_checkpoint_is_of_one_fit_alone(tmp_path):
+    data, algorithm, kept = wave(300), gq.QRC(0.1, 0.1), tmp_path / "passes.npz"
+
+    def again(encoder=TILES, n_passes=2, **other):
+        return fit(data, encoder, algorithm, n_passes=n_passes, checkpoint=kept, **other)
+
+    again(target=lambda rows: np.full((len(rows), A), 0.5))
+    for other, message in (
+        ({"target": lambda rows: np.tile([0.9, 0.1], (len(rows), 1))}, "is of a fit with target"),
+        ({"theta0": np.ones((A, 100))}, "is of a fit with theta0"),
+        ({"encoder": gq.TileCoder(4, 4, low=-2, high=2)}, "is of a fit with encoder"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            again(**other)
+    with pytest.raises(ValueError, match=r"is of a fit with theta0"):
+        again(target=lambda rows: np.full((len(rows), A), 0.5), theta0=np.ones((A, 100)))
+    with pytest.raises(ValueError, match=r"stands after pass 2, n_passes is 1"):
+        again(target=lambda rows: np.full((len(rows), A), 0.5), n_passes=1)
+
+
+def test_a_fit_that_diverged_stays_so_when_it_is_read_again(tmp_path):
+    kept = tmp_path / "passes.npz"
+    first = fit(wave(300), TILES, gq.QLearning(1e3), n_passes=3, checkpoint=kept)
+    again = fit(wave(300), TILES, gq.QLearning(1e3), n_passes=3, checkpoint=kept)
+    assert first.metadata["diverged"]
+    assert again.metadata["diverged"]
+    assert again.history["updates"].tolist() == first.history["updates"].tolist()
+
+
+def test_batches_that_grow_go_on_with_more_passes(tmp_path):
+    algorithm, kept = gq.VRGreedyGQ(0.1, 0.1, batch_size=100, growth=1.5), tmp_path / "passes.npz"
+    whole = fit(wave(300), TILES, algorithm, n_passes=4)
+    fit(wave(300), TILES, algorithm, n_passes=1, checkpoint=kept)
+    np.testing.assert_array_equal(fit(wave(300), TILES, algorithm, n_passes=4, checkpoint=kept).theta, whole.theta)
+
+
+def test_a_policy_that_was_evaluated_stays_with_its_model(tmp_path):
+    table = np.array([[0.9, 0.1], [0.2, 0.8], [0.5, 0.5]])
+    rng = np.random.default_rng(0)
+    s, a, s_next = rng.integers(0, 3, 60), rng.integers(0, 2, 60), rng.integers(0, 3, 60)
+    data = transitions(s, a, rng.normal(size=60), s_next)
+    model = fit(data, OneHot(3), FittedQ(), gq.FixedPolicy(table))
+    np.testing.assert_array_equal(model.policy([[2.0], [0.0], [0.0], [1.0]]), table[[2, 0, 0, 1]])
+    assert model.value([1.0]) == pytest.approx(table[1] @ model.q([1.0]))
+    model.save(tmp_path / "model.npz")
+    assert gq.LinearQ.load(tmp_path / "model.npz").value([1.0]) == model.value([1.0])
+    function = fit(data, OneHot(3), FittedQ(), lambda rows: table[rows[:, 0].astype(int)])
+    with pytest.raises(ValueError, match="this model evaluates a function of observations, which it does not hold"):
+        function.value([1.0])
+    assert function.value([1.0], lambda rows: table[rows[:, 0].astype(int)]) == pytest.approx(model.value([1.0]))
+
+
+@pytest.mark.parametrize(("p", "pi"), [(0.5, 0.9), (0.5, 0.2)], ids=["ratios that grow", "ratios that vanish"])
+def test_importance_sampling_of_long_episodes_stays_finite(p, pi):
+    """Every ratio is the same, so every weight is, and the value is the mean return."""
+    n, rewards = 2000, np.concatenate([np.full(1000, 1.0), np.full(1000, 0.5)])
+    data = gq.Transitions.from_arrays(
+        np.zeros((n, 1)), np.zeros(n, int), rewards, np.zeros((n, 1)),
+        terminated=np.arange(n) % 1000 == 999, probabilities=np.full(n, p), n_actions=2,
+    )  # fmt: skip
+    found = gq.importance_sampling(data, lambda rows: np.tile([pi, 1 - pi], (len(rows), 1)), discount=1.0)
+    assert found.value == pytest.approx(750.0)
+    assert found.effective_episodes == pytest.approx(2.0)
+
+
+def test_files_are_measured_over_all_their_rows(tmp_path, monkeypatch):
+    pytest.importorskip("pyarrow")
+    t = np.arange(1000)
+    data = gq.Transitions.from_arrays(np.sin(t)[:, None], t % A, np.where(t < 900, 0.0, 5.0), np.cos(t)[:, None])
+    data.to_parquet(tmp_path / "one.parquet")
+    monkeypatch.setattr("gqlab.data.parquet.ROWS", 100)
+    encoder = gq.TileCoder(4, 4, low=-1, high=1)
+    files = fit(gq.Transitions.from_parquet(str(tmp_path / "one.parquet")), encoder, gq.QRC(0.1, 0.1), n_passes=2)
+    whole = fit(data, encoder, gq.QRC(0.1, 0.1), n_passes=2, rows="in order")
+    for name in ("mspbe", "gradient", "max_q", "q_bound"):
+        np.testing.assert_allclose(files.history[name], whole.history[name], rtol=1e-9)
+
+
+def test_fitted_q_that_diverges_gives_its_last_finite_model():
+    data = gq.Transitions.from_arrays([[1.0], [1.0]], [0, 0], [1.0, 1.0], [[3.0], [3.0]], n_actions=2)
+    model = fit(data, gq.Identity(bias=False, scale=False), FittedQ(ridge=0.0, n_iterations=1000), discount=0.99)
+    assert model.metadata["diverged"]
+    assert np.isfinite(model.theta).all()
+
+
+def test_step_sizes_that_are_not_given_fit_the_features():
+    """With features 8 times as long a step of 1/64 of the size makes the same values."""
+    data = wave(300)
+    short, long = (
+        fit(data, gq.Identity(bias=False, scale=False), gq.AveragedGreedyGQ(), n_passes=1, discount=0.9),
+        fit(
+            gq.Transitions.from_arrays(
+                8 * data.to_chunk().observations, data.to_chunk().actions, data.to_chunk().rewards,
+                8 * data.to_chunk().next_observations, data.to_chunk().terminated,
+            ),
+            gq.Identity(bias=False, scale=False), gq.AveragedGreedyGQ(), n_passes=1, discount=0.9,
+        ),
+    )  # fmt: skip
+    np.testing.assert_allclose(8 * long.theta, short.theta, rtol=1e-9)
+
+
+def test_theta0_lies_in_the_ball(data):
+    with pytest.raises(ValueError, match=r"theta0 has norm 3.4641, outside the ball of radius 1"):
+        fit(data, OneHot(S), gq.QLearning(0.1, radius=1.0), theta0=np.ones((A, S)), discount=0.8)

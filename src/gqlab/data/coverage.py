@@ -7,7 +7,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from gqlab.data.arrow import needed
 from gqlab.data.assemble import Chunk
 from gqlab.data.findings import Finding
 from gqlab.data.transitions import Transitions
@@ -25,17 +23,6 @@ LARGEST = 4000
 
 #: Numbers of the features that are made at a time.
 AT_A_TIME = 2**22
-
-
-def fitted(encoder: Any, data: Transitions) -> Any:
-    """The encoder itself, or a copy fitted to the first rows where it is not fitted."""
-    needed("sklearn", "an encoder")
-    from gqlab.encoders import as_encoder
-
-    encoder = as_encoder(encoder)
-    if hasattr(encoder, "n_features_out_"):
-        return encoder
-    return copy.deepcopy(encoder).fit(next(data.chunks()).observations)
 
 
 def bounded(encoder: Any) -> bool:
@@ -157,7 +144,9 @@ class Coverage:
             ("" if full else f"The smallest above 0 is {least:.3g}. ")
             + f"ω needs about 1/(η_ω λ) updates in the direction of an eigenvalue λ; the largest is {top:.3g}.",
         )  # fmt: skip
-        condition = top / least if least else float("inf")
+        if not positive.size:
+            return
+        condition = top / least
         yield Finding(
             "condition of C", "ok" if condition < 1e6 else "warning", condition,
             "Largest over smallest eigenvalue above 0: the slowest direction takes so many times the updates of the "
@@ -168,7 +157,7 @@ class Coverage:
     def _diagonal(self) -> Iterator[Finding]:
         active = self.diagonal[self.diagonal > 0] / self.n
         yield Finding(
-            "diagonal of C", "note", {"least": float(active.min(initial=np.inf)), "most": float(active.max(initial=0))},
+            "diagonal of C", "note", {"least": float(min(active, default=0)), "most": float(active.max(initial=0))},
             f"Of the features that were active. d = {self.d:,} is above {LARGEST:,}: rank and eigenvalues are not "
             "computed.",
         )  # fmt: skip

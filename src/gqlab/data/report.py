@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from gqlab import checks
-from gqlab.data.coverage import Bounds, Coverage, bounded, fitted
+from gqlab.data.coverage import Bounds, Coverage, bounded
+from gqlab.data.encoding import fit_encoder
 from gqlab.data.findings import Finding, Health
 from gqlab.data.samples import Correlated, Importance
 from gqlab.data.shifted import Shifted
@@ -23,7 +24,7 @@ def health(data: Transitions, encoder: Any = None, target: Any = None, discount:
     data : Transitions
     encoder : encoder, optional
         Adds what its features see: coverage, rank and eigenvalues of C = mean of φφᵀ, observations outside its bounds.
-        One that is not fitted is fitted to the first rows, in a copy.
+        One that is not fitted is fitted to the data, in a copy.
     target : FixedPolicy or callable, optional
         Adds the effective sample size of its importance weights, where the data hold behaviour probabilities. A
         function from observations (n, dim) to the probabilities of all actions (n, n_actions), or a table over states
@@ -50,12 +51,7 @@ def health(data: Transitions, encoder: Any = None, target: Any = None, discount:
         Actions(data), Importance(data, target), Correlated(data),
     ]  # fmt: skip
     if encoder is not None:
-        encoder = fitted(encoder, data)
-        if int(encoder.n_features_in_) != data.observation_size:
-            raise ValueError(
-                f"encoder takes observations of {encoder.n_features_in_} numbers, and those of data have "
-                f"{data.observation_size}"
-            )
+        encoder = fit_encoder(encoder, data)
         if bounded(encoder):
             tallies.append(Bounds(data, encoder))
         tallies.append(Coverage(data, encoder))

@@ -233,9 +233,8 @@ class Following:
         self._last = None if ended else (int(chunk.episode[-1]), chunk.next_observations[-1])
 
     def _compare(self, following: NDArray[Any], observations: NDArray[Any]) -> None:
-        close = np.isclose(
-            following, observations, self.TOLERANCE, self.TOLERANCE * np.abs(observations).max(initial=0)
-        )
+        scale = np.abs(observations).max(axis=0, initial=0)  # of each number by itself: a time beside a share
+        close = np.isclose(following, observations, self.TOLERANCE, self.TOLERANCE * scale)
         self.pairs, self.broken = self.pairs + len(following), self.broken + int((~close.all(axis=1)).sum())
 
     def findings(self) -> Iterator[Finding]:

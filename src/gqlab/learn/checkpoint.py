@@ -36,9 +36,11 @@ def read_checkpoint(path: Path, settings: dict[str, Any], passes: Passes) -> dic
             raise ValueError(f"checkpoint: {path} is of a fit with {name} {found.get(name)}, not {value}")
     for name, array in arrays_of(_state(passes)):
         saved = arrays.get(f"state.{name}")
-        if saved is None or (saved.shape, saved.dtype) != (array.shape, array.dtype):
-            raise ValueError(f"checkpoint: {path} does not hold {name}")
-        array[...] = saved
+        # A batch that grows has room for as many rows as there are passes: more of them need more.
+        fits = saved is not None and saved.dtype == array.dtype and saved.ndim == array.ndim
+        if saved is None or not fits or saved.shape[1:] != array.shape[1:] or len(saved) > len(array):
+            raise ValueError(f"checkpoint: {path} holds no {name} that fits this fit")
+        array[: len(saved)] = saved
     return {name.removeprefix("history."): array for name, array in arrays.items() if name.startswith("history.")}
 
 

@@ -65,9 +65,11 @@ def importance_sampling(data: Transitions, policy: Target, discount: float = 0.9
         alive = int(np.searchsorted(-lengths, -t))  # the episodes that are longer than t
         rows = starts[:alive] + t
         weight[:alive] *= ratio[rows]
-        total = weight.sum()
-        if total == 0:
+        largest = weight.max()
+        if largest == 0:  # the policy does nothing of what was done from here on
             break
+        weight /= largest  # only their proportions count: products of thousands of ratios leave the finite numbers
+        total = weight.sum()
         value += gamma**t * float(weight[:alive] @ chunk.rewards[rows]) / float(total)
     squares = float((weight**2).sum())
     return ImportanceSampling(value, float(weight.sum()) ** 2 / squares if squares > 0 else 0.0, len(starts))

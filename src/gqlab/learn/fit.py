@@ -23,13 +23,14 @@ from gqlab.algorithms import (
     VRGreedyGQ,
 )
 from gqlab.checks import FloatArray
+from gqlab.data.encoding import fit_encoder
 from gqlab.data.transitions import Transitions
-from gqlab.encoders import as_encoder
+from gqlab.files import digest
 from gqlab.learn.checkpoint import read_checkpoint, write_checkpoint
 from gqlab.learn.empirical import Empirical
 from gqlab.learn.fitted import LSPI, FittedQ, descend
 from gqlab.learn.linear_q import LinearQ
-from gqlab.learn.log_table import Target, check_target, encode_log, samples_of
+from gqlab.learn.log_table import Encoded, Target, check_target, encode_log, joined, rows_of, samples_of
 from gqlab.learn.passes import Passes
 from gqlab.operators import Greedy, Operator
 
@@ -99,7 +100,8 @@ def fit(
     LinearQ
         With ``history``: after every pass (or iteration) the empirical J and ‖∇J‖² (``mspbe``, ``gradient``), the
         largest |Q| (``max_q``) beside the largest that makes sense, r_max/(1 − discount) (``q_bound``), and θ itself,
-        where that is not too large. More passes can make a policy worse: compare the iterates.
+        where that is not too large. Where there are more than 100,000 rows, every so many-th is measured. More passes
+        can make a policy worse: compare the iterates.
 
     Examples
     --------
@@ -111,23 +113,24 @@ def fit(
     ((4,), True)
     """
     checks.instance("data", data, Transitions, "a gqlab.Transitions")
-    made = _fitted(encoder, data)
+    made = fit_encoder(encoder, data)
     goal = check_target(Greedy() if target is None else target, data.n_actions)
     gamma = checks.number("discount", discount, least=0, below=1)
-    run = _Fit(data, made, _algorithm(algorithm, made), goal, gamma, checks.integer("seed", seed, least=0))
-    run.theta0 = _first_theta(theta0, data.n_actions, made.n_features_out_)
+    run = _Fit(data, made, _algorithm(algorithm), goal, gamma, checks.integer("seed", seed, least=0))
+    run.theta0 = _first_theta(theta0, data.n_actions, made.n_features_out_, getattr(algorithm, "radius", np.inf))
     run.checkpoint = None if checkpoint is None else Path(checks.path("checkpoint", checkpoint))
-    passes = checks.integer("n_passes", n_passes, least=1)
+    run.n_passes = passes = checks.integer("n_passes", n_passes, least=1)
     streams = not data.in_memory and isinstance(algorithm, ONE_BY_ONE)
     order = checks.one_of("rows", ("in order" if streams else "shuffled") if rows is None else rows, ORDERS)
     if streams and order != "in order":
         raise ValueError(f"rows is {order!r}, but files are read as they stand; fit data.load() instead")
     with _bar(passes, progress) as tell:
         if streams:
-            theta = run.in_parts(passes, tell)
+            run.look_through()
+            theta = run.in_parts(tell)
         else:
             run.load(order)
-            theta = run.solve(tell) if isinstance(algorithm, SOLVERS) else run.in_passes(passes, tell)
+            theta = run.solve(tell) if isinstance(algorithm, SOLVERS) else run.in_passes(tell)
     return run.model(theta)
 
 
@@ -135,6 +138,7 @@ class _Fit:
     """One call of :func:`fit`."""
 
     theta0: FloatArray
+    n_passes: int
     checkpoint: Path | None = None
     order = "in order"
 
@@ -150,7 +154,7 @@ class _Fit:
         self.r_max = 0.0
         self.measured: Empirical | None = None
 
-    # --- In memory ---------------------------------------------------------------------------------------------------
+    # --- The rows ----------------------------------------------------------------------------------------------------
 
     def load(self, rows: str) -> None:
         """Encode all rows."""
@@ -159,31 +163,46 @@ class _Fit:
         # The solvers take all rows at once: their order is of no account.
         shuffled = rows == "shuffled" and not isinstance(self.algorithm, SOLVERS)
         order = np.random.default_rng([self.seed, 0]).permutation(self.data.n_rows) if shuffled else None
-        self.log = encode_log(chunk, self.encoder, self.target, self.A, self.discount, order)
+        self.log = self.encoded(chunk, order)
         self.r_max = float(np.abs(self.log.reward).max())
-        self.measured = Empirical(self._some_rows(), self.encoder, self.target, self.A)
+        n, names = self.data.n_rows, ("observation", "next_observation", "action", "reward", "discount")
+        some = slice(None, None, 1 if isinstance(self.algorithm, SOLVERS) else -(-n // MOST_MEASURED))
+        self.measure_by(self.log._replace(**{name: getattr(self.log, name)[some] for name in names}))
 
-    def _some_rows(self) -> Any:
-        n = len(self.log.action)
-        if n <= MOST_MEASURED or isinstance(self.algorithm, SOLVERS):
-            return self.log
-        rows = np.linspace(0, n - 1, MOST_MEASURED).astype(np.intp)
-        names = ("observation", "next_observation", "action", "reward", "discount")
-        return self.log._replace(**{name: getattr(self.log, name)[rows] for name in names})
+    def look_through(self) -> None:
+        """Read the files once: the largest reward, and every so many-th row, which iterates are measured by."""
+        every = -(-self.data.n_rows // MOST_MEASURED)
+        parts = []
+        for chunk in self.data.chunks():
+            self.r_max = max(self.r_max, float(np.abs(chunk.rewards).max(initial=0.0)))
+            parts.append(rows_of(chunk, slice(-chunk.first_row % every, None, every)))
+        self.log = self.encoded(joined(parts), None)
+        self.measure_by(self.log)
 
-    def in_passes(self, n_passes: int, tell: Callable[[], None]) -> FloatArray:
+    def measure_by(self, log: Encoded) -> None:
+        """Iterates are measured by these rows, and step sizes that were not given fit them."""
+        self.measured = Empirical(log, self.encoder, self.target, self.A)
+        if isinstance(self.algorithm, Algorithm):
+            dense = self.encoder.kind == "dense"
+            self.algorithm = self.algorithm.for_norm(float((log.features**2).sum(axis=1).max()) if dense else 1.0)
+
+    def encoded(self, chunk: Any, order: Any) -> Encoded:
+        """The rows of a chunk, encoded."""
+        return encode_log(chunk, self.encoder, self.target, self.A, self.discount, order)
+
+    # --- Learning ----------------------------------------------------------------------------------------------------
+
+    def in_passes(self, tell: Callable[[], None]) -> FloatArray:
         """Take the rows from the first to the last, and again."""
-        n = self.data.n_rows
-        algorithm, total = self.algorithm, n * n_passes
+        n, algorithm = self.data.n_rows, self.algorithm
+        total = n * self.n_passes
         if isinstance(algorithm, VRGreedyGQ):
             algorithm.n_updates(n)  # a batch must fit
             total = int(algorithm.epoch_ends(total)[-1])  # the epoch that is begun last needs its batch
         samples = samples_of(self.log, self.encoder, self.target, self.A)
-        sizes, first = (self.d, self.A), self.theta0.reshape(-1)
-        passes = Passes(
-            samples, len(self.log.features), sizes, algorithm, self.seed, total, first, self.order == "drawn"
-        )
-        for k in range(self.resume(passes), n_passes + 1):
+        sizes, first, drawn = (self.d, self.A), self.theta0.reshape(-1), self.order == "drawn"
+        passes = Passes(samples, len(self.log.features), sizes, algorithm, self.seed, total, first, drawn)
+        for k in range(self.resume(passes), self.n_passes + 1):
             passes.advance(k * n)
             if not self.end_pass(passes, tell):
                 break
@@ -196,77 +215,70 @@ class _Fit:
         self.record(self.theta0, 0)
 
         def told(theta: FloatArray) -> bool:
-            self.record(theta, len(self.iterates))
+            self.record(theta, len(self.history["updates"]))
             tell()
             return True
 
         if isinstance(self.algorithm, LeastSquaresGreedyGQ):
             return descend(data, self.theta0, 100, told)
-        return self.algorithm.fit(data, self.theta0, told)
+        theta, self.diverged = self.algorithm.fit(data, self.theta0, told)
+        return theta
 
-    # --- A part at a time --------------------------------------------------------------------------------------------
-
-    def in_parts(self, n_passes: int, tell: Callable[[], None]) -> FloatArray:
+    def in_parts(self, tell: Callable[[], None]) -> FloatArray:
         """Take the rows of files in their order, a part of them in memory at a time."""
-        passes: Passes | None = None
-        done, k = 0, 1
-        while k <= n_passes:
+        samples = samples_of(self.log, self.encoder, self.target, self.A)
+        sizes, first = (self.d, self.A), self.theta0.reshape(-1)
+        passes = Passes(samples, len(self.log.features), sizes, self.algorithm, self.seed, 0, first)
+        for k in range(self.resume(passes), self.n_passes + 1):
+            done = (k - 1) * self.data.n_rows
             for chunk in self.data.chunks():
-                log = encode_log(chunk, self.encoder, self.target, self.A, self.discount)
-                self.r_max = max(self.r_max, float(np.abs(log.reward).max(initial=0.0)))
-                samples = samples_of(log, self.encoder, self.target, self.A)
-                if passes is None:
-                    sizes, first = (self.d, self.A), self.theta0.reshape(-1)
-                    passes = Passes(samples, len(log.features), sizes, self.algorithm, self.seed, 0, first)
-                    self.log = log
-                    self.measured = Empirical(self._some_rows(), self.encoder, self.target, self.A)
-                    k = self.resume(passes)
-                    done = (k - 1) * self.data.n_rows
-                    if k > n_passes:
-                        break
-                passes.go_on_with(samples, done)
+                log = self.encoded(chunk, None)
+                passes.go_on_with(samples_of(log, self.encoder, self.target, self.A), done)
                 done += len(log.action)
                 passes.advance(done)
-            assert passes is not None
-            if k > n_passes or not self.end_pass(passes, tell):
+            if not self.end_pass(passes, tell):
                 break
-            k += 1
-        assert passes is not None
         return passes.theta.reshape(self.A, -1)
 
     def resume(self, passes: Passes) -> int:
         """Go to where the checkpoint stands, if there is one; the number of the next pass."""
+        found = None
         if self.checkpoint is not None:
             found = read_checkpoint(self.checkpoint, self.settings(), passes)
-            if found is not None:
-                self.iterates = list(found.pop("theta"))
-                self.history = {name: values.tolist() for name, values in found.items()}
-                return len(self.iterates)
-        self.record(self.theta0, 0)
-        return 1
+        if found is None:
+            self.record(self.theta0, 0)
+            return 1
+        self.iterates = list(found.pop("theta"))
+        self.history = {name: values.tolist() for name, values in found.items()}
+        self.diverged = passes.diverged
+        made = len(self.history["updates"]) - 1
+        if made > self.n_passes:
+            raise ValueError(f"checkpoint: {self.checkpoint} stands after pass {made}, n_passes is {self.n_passes}")
+        return self.n_passes + 1 if self.diverged else made + 1
 
     def end_pass(self, passes: Passes, tell: Callable[[], None]) -> bool:
         """Record what a pass has led to; False where it has diverged."""
         self.diverged = passes.diverged
         self.record(passes.theta.reshape(self.A, -1), passes.updates)
         if self.checkpoint is not None:
-            history = {**self.history, "theta": self.iterates}
-            write_checkpoint(
-                self.checkpoint, self.settings(), passes, {name: np.array(values) for name, values in history.items()}
-            )
+            history = {name: np.array(values) for name, values in self.history.items()}
+            write_checkpoint(self.checkpoint, self.settings(), passes, {**history, "theta": np.array(self.iterates)})
         tell()
         return not passes.diverged
 
     def settings(self) -> dict[str, Any]:
         """What a checkpoint must agree in."""
+        policy = self.log.policy
         return {
             "algorithm": self.algorithm.to_dict(),
-            "encoder": repr(self.encoder),
-            "target": repr(self.target) if isinstance(self.target, Operator) else "a policy",
             "data": self.data.fingerprint,
             "discount": self.discount,
             "seed": self.seed,
             "rows": self.order,
+            "theta0": digest({"theta0": self.theta0})[:12],
+            # Other bounds, or another function, make other features, or other probabilities.
+            "encoder": f"{self.encoder!r} {digest({'features': self.log.features[:1000]})[:12]}",
+            "target": repr(self.target) if policy is None else f"policy {digest({'policy': policy})[:12]}",
         }
 
     # --- What is kept ------------------------------------------------------------------------------------------------
@@ -281,12 +293,13 @@ class _Fit:
             self.history["max_q"].append(self.measured.largest_q(theta))
         self.history["q_bound"].append(self.r_max / (1 - self.discount))
         self.history["updates"].append(updates)
-        self.iterates.append(theta.copy())
+        if (len(self.iterates) + 1) * self.d <= MOST_KEPT:
+            self.iterates.append(theta.copy())
 
     def model(self, theta: FloatArray) -> LinearQ:
         """What was learned."""
         history: dict[str, Any] = {name: np.array(values) for name, values in self.history.items()}
-        if len(self.iterates) * self.d <= MOST_KEPT:
+        if len(self.iterates) == len(self.history["updates"]):
             history["theta"] = np.array(self.iterates)
         operator = self.target if isinstance(self.target, Operator) else Greedy()
         about = {
@@ -295,41 +308,28 @@ class _Fit:
             "rows": self.data.n_rows,
             "seed": self.seed,
             "diverged": self.diverged,
+            "evaluates": "nothing" if isinstance(self.target, Operator) else "a function of observations",
         }
         return LinearQ(theta, self.encoder, operator, self.discount, history, about)
 
 
-def _fitted(encoder: Any, data: Transitions) -> Any:
-    """The encoder, fitted to the observations where it was not."""
-    made = as_encoder(encoder)
-    if not hasattr(made, "n_features_out_"):
-        from sklearn.base import clone
-
-        made = clone(made).fit(np.concatenate([np.asarray(chunk.observations, float) for chunk in data.chunks()]))
-    if made.n_features_in_ != data.observation_size:
-        raise ValueError(
-            f"encoder: it takes {made.n_features_in_} numbers, an observation of data has {data.observation_size}"
-        )
-    return made
-
-
-def _algorithm(algorithm: Any, encoder: Any) -> Any:
-    """The algorithm, with the step sizes that were not given."""
+def _algorithm(algorithm: Any) -> Any:
+    """The algorithm, checked."""
     if not isinstance(algorithm, (*IN_PASSES, *SOLVERS)):
         known = ", ".join(kind.__name__ for kind in (*IN_PASSES, *SOLVERS))
         raise ValueError(f"algorithm is {checks.shown(algorithm)}, expected one of {known}")
-    if isinstance(algorithm, Algorithm):
-        if algorithm.trace > 0:
-            raise ValueError(f"trace is {algorithm.trace:g}: traces are for gqlab.Agent, which sees whole episodes")
-        return algorithm.for_norm(1.0)
+    if isinstance(algorithm, Algorithm) and algorithm.trace > 0:
+        raise ValueError(f"trace is {algorithm.trace:g}: traces are for gqlab.Agent, which sees whole episodes")
     return algorithm
 
 
-def _first_theta(theta0: Any, n_actions: int, K: int) -> FloatArray:
+def _first_theta(theta0: Any, n_actions: int, K: int, radius: float) -> FloatArray:
     if theta0 is None:
         return np.zeros((n_actions, K))
     theta = checks.array("theta0", theta0, (n_actions, K))
     checks.finite("theta0", theta)
+    if np.linalg.norm(theta) > radius:
+        raise ValueError(f"theta0 has norm {np.linalg.norm(theta):.6g}, outside the ball of radius {radius:g}")
     return theta
 
 

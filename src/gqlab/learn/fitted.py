@@ -22,6 +22,9 @@ FIRST_DAMPING, LEAST_DAMPING = 1e-6, 1e-15
 #: The factors of μ that are tried until J falls: shorter steps, then longer ones, for at a kink no short step may do.
 TRIALS = (*(4.0**k for k in range(16)), *(4.0**-k for k in range(1, 11)))
 
+#: A |Q| as large as this counts as diverged: squares of it are still finite.
+TOO_LARGE = 1e150
+
 #: A search on J is over when it no longer falls by this share.
 ENOUGH = 1e-10
 
@@ -52,15 +55,18 @@ class FittedQ:
         object.__setattr__(self, "ridge", checks.number("ridge", self.ridge, least=0))
         object.__setattr__(self, "n_iterations", checks.integer("n_iterations", self.n_iterations, least=1))
 
-    def fit(self, data: Empirical, theta: FloatArray, told: Callable[[FloatArray], bool]) -> FloatArray:
-        """Iterate from θ; ``told`` hears every iterate, and ends it by False."""
+    def fit(self, data: Empirical, theta: FloatArray, told: Callable[[FloatArray], bool]) -> tuple[FloatArray, bool]:
+        """Iterate from θ; ``told`` hears every iterate, and ends it by False. The last one, and whether it diverged."""
         factors = [_factor(block, self.ridge) for block in _blocks(data)]
         for _ in range(self.n_iterations):
             y = data.log.reward + data.log.discount * data.bootstrap(theta).V
-            theta = np.stack([solve(mean) for solve, mean in zip(factors, data.block_means(y), strict=True)])
-            if not np.isfinite(theta).all() or not told(theta):
+            new = np.stack([solve(mean) for solve, mean in zip(factors, data.block_means(y), strict=True)])
+            if not data.largest_q(new) < TOO_LARGE:
+                return theta, True
+            theta = new
+            if not told(theta):
                 break
-        return theta
+        return theta, False
 
 
 @dataclass(frozen=True)
@@ -88,17 +94,19 @@ class LSPI:
         object.__setattr__(self, "ridge", checks.number("ridge", self.ridge, least=0))
         object.__setattr__(self, "n_iterations", checks.integer("n_iterations", self.n_iterations, least=1))
 
-    def fit(self, data: Empirical, theta: FloatArray, told: Callable[[FloatArray], bool]) -> FloatArray:
-        """Iterate from θ; ``told`` hears every iterate, and ends it by False."""
+    def fit(self, data: Empirical, theta: FloatArray, told: Callable[[FloatArray], bool]) -> tuple[FloatArray, bool]:
+        """Iterate from θ; ``told`` hears every iterate, and ends it by False. The last one, and whether it diverged."""
         _check_joint(data, "LSPI")
         for _ in range(self.n_iterations):
-            before = theta
             matrix, b = linearised(data, theta)
             matrix[np.diag_indices(data.d)] += self.ridge
-            theta = np.asarray(np.linalg.lstsq(matrix, b, rcond=None)[0], dtype=np.float64).reshape(theta.shape)
-            if not told(theta) or np.allclose(theta, before, rtol=1e-9, atol=1e-12):
+            new = np.asarray(np.linalg.lstsq(matrix, b, rcond=None)[0], dtype=np.float64).reshape(theta.shape)
+            if not data.largest_q(new) < TOO_LARGE:
+                return theta, True
+            same, theta = np.allclose(theta, new, rtol=1e-9, atol=1e-12), new
+            if not told(theta) or same:
                 break
-        return theta
+        return theta, False
 
 
 def descend(data: Empirical, theta: FloatArray, most: int, told: Callable[[FloatArray], bool]) -> FloatArray:
@@ -171,5 +179,7 @@ def _factor(block: FloatArray, ridge: float) -> Callable[[FloatArray], FloatArra
 
 
 def _check_joint(data: Empirical, name: str) -> None:
-    if data.d > MOST_JOINT or data.K > MOST_DENSE:
+    if data.K > MOST_DENSE:
+        raise ValueError(f"encoder makes {data.K} features of a state; {name} solves for at most {MOST_DENSE}")
+    if data.d > MOST_JOINT:
         raise ValueError(f"encoder and actions make {data.d} features; {name} solves for at most {MOST_JOINT}")

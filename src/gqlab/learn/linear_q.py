@@ -17,7 +17,8 @@ from gqlab.checks import FloatArray
 from gqlab.encoders import as_encoder, encoder_from_dict
 from gqlab.encoders.foreign import Foreign
 from gqlab.files import read_arrays, write_arrays
-from gqlab.operators import Greedy, Operator
+from gqlab.learn.log_table import probabilities_of
+from gqlab.operators import FixedPolicy, Greedy, Operator
 
 #: What a saved model says of itself.
 FORMAT = "gqlab.LinearQ 1"
@@ -93,8 +94,15 @@ class LinearQ:
     def policy(self, observation: ArrayLike) -> FloatArray:
         """The probabilities of the actions under the target's policy: (n_actions,), or (n, n_actions)."""
         rows, single = self._rows(observation)
-        values = self.target.policy(action_values(self.encoder, self.theta, rows))
+        values = self._policy(rows, action_values(self.encoder, self.theta, rows))
         return values[0] if single else values
+
+    def _policy(self, rows: FloatArray, q: FloatArray) -> FloatArray:
+        """The target's policy at observations with these action values."""
+        if self.metadata.get("evaluates") == "a function of observations":
+            raise ValueError("policy: this model evaluates a function of observations, which it does not hold: give it")
+        given = probabilities_of(self.target, rows, self.n_actions)
+        return self.target.policy(q) if given is None else given
 
     def predict(self, observation: ArrayLike, deterministic: bool = True, seed: int | None = None) -> Any:
         """The action for one observation, or those for several, (n,).
@@ -106,7 +114,7 @@ class LinearQ:
         if deterministic:
             actions = values.argmax(axis=1)
         else:
-            cumulated = np.cumsum(self.target.policy(values), axis=1)
+            cumulated = np.cumsum(self._policy(rows, values), axis=1)
             chance = np.random.default_rng(seed).random((len(rows), 1)) * cumulated[:, -1:]
             actions = np.minimum((cumulated <= chance).sum(axis=1), self.n_actions - 1)
         return int(actions[0]) if single else actions
@@ -120,7 +128,7 @@ class LinearQ:
         rows, single = self._rows(observation)
         q = action_values(self.encoder, self.theta, rows)
         if policy is None:
-            p = self.target.policy(q)
+            p = self._policy(rows, q)
         else:
             p = checks.array("policy(observation)", policy(rows), q.shape)
             checks.probabilities("policy(observation)", p)
@@ -162,6 +170,8 @@ class LinearQ:
             "metadata": dict(self.metadata),
         }
         arrays = {f"history.{name}": np.asarray(values) for name, values in self.history.items()}
+        if isinstance(self.target, FixedPolicy):
+            arrays["policy"] = self.target.table
         write_arrays(
             Path(checks.path("path", path)), {"header": np.array(json.dumps(header)), "theta": self.theta, **arrays}
         )
@@ -174,7 +184,7 @@ class LinearQ:
         return cls(
             theta=arrays["theta"],
             encoder=saved_encoder(header, encoder),
-            target=operator_from_dict(header["target"]),
+            target=FixedPolicy(arrays["policy"]) if "policy" in arrays else operator_from_dict(header["target"]),
             discount=header["discount"],
             history={name.removeprefix("history."): v for name, v in arrays.items() if name.startswith("history.")},
             metadata=header["metadata"],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -68,6 +69,7 @@ def encode_log(chunk: Any, encoder: Any, target: Target, n_actions: int, discoun
     leads to and the next begins with is encoded once.
     """
     first, after = (np.asarray(x, dtype=np.float64) for x in (chunk.observations, chunk.next_observations))
+    after = np.where(np.asarray(chunk.terminated)[:, None], first, after)  # nothing is bootstrapped from there
     n = len(first)
     rows = np.arange(n) if order is None else order
     if order is None:
@@ -89,6 +91,19 @@ def encode_log(chunk: Any, encoder: Any, target: Target, n_actions: int, discoun
         discount=np.where(np.asarray(chunk.terminated)[rows], 0.0, discount),
         policy=probabilities_of(target, observations, n_actions),
     )
+
+
+ROWS = ("observations", "actions", "rewards", "next_observations", "terminated")
+
+
+def rows_of(chunk: Any, which: Any) -> dict[str, NDArray[Any]]:
+    """Some rows of a chunk."""
+    return {name: np.asarray(getattr(chunk, name))[which] for name in ROWS}
+
+
+def joined(parts: list[dict[str, NDArray[Any]]]) -> Any:
+    """Such rows behind one another, like a chunk."""
+    return SimpleNamespace(**{name: np.concatenate([part[name] for part in parts]) for name in ROWS})
 
 
 def samples_of(log: Encoded, encoder: Any, target: Target, n_actions: int) -> Samples:

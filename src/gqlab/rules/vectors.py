@@ -180,7 +180,8 @@ def write_out(self, d):
 @rule
 def written(numbers, total):
     """The numbers of a vector that was written out; b u is what it was."""
-    numbers[WEIGHT] /= numbers[SCALE]
+    if numbers[WEIGHT] != 0.0:
+        numbers[WEIGHT] /= numbers[SCALE]
     numbers[SCALE] = 1.0
     numbers[N] = total
     numbers[STEPS] = 0.0

@@ -1,0 +1,60 @@
+"""Encoders that are fitted to logged data, a part of it at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from gqlab.checks import FloatArray
+from gqlab.data.arrow import needed
+from gqlab.data.transitions import Transitions
+
+
+def fit_encoder(encoder: Any, data: Transitions) -> Any:
+    """The encoder itself, or a copy that is fitted to all observations of the data, the next ones among them.
+
+    Of a scikit-learn transformer that is not fitted all observations are needed at once.
+    """
+    needed("sklearn", "an encoder")
+    from sklearn.base import clone
+
+    from gqlab.encoders import Foreign, OneHot, as_encoder
+
+    made = as_encoder(encoder)
+    if not hasattr(made, "n_features_out_"):
+        made = clone(made)
+        if isinstance(made, Foreign):
+            made.fit(np.concatenate(list(_observations(data))))
+        else:
+            made.fit(_values(data) if isinstance(made, OneHot) else _bounds(data))
+    if made.n_features_in_ != data.observation_size:
+        raise ValueError(
+            f"encoder takes observations of {made.n_features_in_} numbers, and those of data have "
+            f"{data.observation_size}"
+        )
+    return made
+
+
+def _observations(data: Transitions) -> Iterator[FloatArray]:
+    """All observations; nothing is bootstrapped from what a terminated row leads to."""
+    for chunk in data.chunks():
+        yield np.asarray(chunk.observations, dtype=np.float64)
+        yield np.asarray(chunk.next_observations, dtype=np.float64)[~chunk.terminated]
+
+
+def _bounds(data: Transitions) -> FloatArray:
+    """The least and the largest numbers, (2, size)."""
+    rows = [np.stack([part.min(axis=0), part.max(axis=0)]) for part in _observations(data) if len(part)]
+    every = np.concatenate(rows)
+    return np.stack([every.min(axis=0), every.max(axis=0)])
+
+
+def _values(data: Transitions) -> FloatArray:
+    """Every value of each number, (n, size); short columns end with their last value again."""
+    found = [np.empty(0)] * data.observation_size
+    for part in _observations(data):
+        found = [np.union1d(values, column) for values, column in zip(found, part.T, strict=True)]
+    longest = max(map(len, found))
+    return np.stack([np.pad(values, (0, longest - len(values)), mode="edge") for values in found], axis=1)
