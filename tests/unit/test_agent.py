@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from sklearn.preprocessing import PolynomialFeatures
 
 import gqlab as gq
 from agent_loops import Walk, coder, updates
+from gqlab.cli import main
 from gqlab.engine.compiled import foreign_sources, parts_of
 from gqlab.engine.held import hold
 from gqlab.learn.environments import env_of
@@ -512,3 +514,44 @@ def test_an_encoder_of_ones_own_is_part_of_the_key(tmp_path, monkeypatch):
     kinds = list(parts_of((numba.typeof(held),)))
     assert own.OwnTiles in kinds
     assert any(b"OwnTiles" in source for source in foreign_sources(own.OwnTiles))
+
+
+def test_evaluations_begin_where_learning_did_not(monkeypatch):
+    """Their seeds are others than those of the episodes that were learned from."""
+    seeds: dict[str, set[int]] = {"learn": set(), "evaluate": set()}
+    now = ["learn"]
+    reset = gymnasium.Env.reset
+
+    def noted(self, *, seed=None, options=None):
+        seeds[now[0]].add(seed)
+        return reset(self, seed=seed, options=options)
+
+    monkeypatch.setattr(gymnasium.Env, "reset", noted)
+    agent = gq.Agent("MountainCar-v0", gq.TileCoder(n_tilings=4, bins=4), gq.Sarsa(0.3, trace=0.9)).learn(1000)
+    now[0] = "evaluate"
+    agent.evaluate(5)
+    assert len(seeds["evaluate"]) == 5
+    assert not seeds["evaluate"] & seeds["learn"]
+
+
+def test_the_best_model_stays_when_an_agent_goes_on(tmp_path):
+    agent = gq.Agent("MountainCar-v0", gq.TileCoder(n_tilings=4, bins=4), gq.Sarsa(0.3, trace=0.9)).learn(200)
+    model = agent.model
+    replace(model, metadata={**model.metadata, "mean_return": 0.0}).save(tmp_path / "best.npz")
+    watch = gq.EvalCallback(every=200, n_episodes=1, best=tmp_path / "best.npz")
+    agent.learn(200, callback=watch)
+    assert watch.best_mean == 0.0
+    np.testing.assert_array_equal(gq.LinearQ.load(tmp_path / "best.npz").theta, model.theta)
+
+
+def test_train_leaves_a_folder_free_where_it_could_not_begin(tmp_path, capsys):
+    line = ["train", "CartPole-v1", "--steps", "200", "--episodes", "1", "--quiet", "--out", str(tmp_path / "run")]
+    with pytest.raises(SystemExit):
+        main([*line, "--encoder", "tiles:8"])  # two bounds are infinite
+    assert "no finite bounds for dimension 1, 3" in capsys.readouterr().err
+    main(line)
+    main([*line[:3], "300", *line[4:]])
+    assert "exploration until step 200, and kept it" in capsys.readouterr().out
+    with pytest.raises(SystemExit):
+        main(["train", "MountainCar-v0", "--eta-omega", "0.5", "--out", str(tmp_path / "other")])
+    assert "eta_omega is 0.5, which Sarsa does not take" in capsys.readouterr().err

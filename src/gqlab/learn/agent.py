@@ -16,7 +16,7 @@ from gqlab.checks import FloatArray
 from gqlab.encoders import as_encoder
 from gqlab.learn.callbacks import Callback, as_callbacks
 from gqlab.learn.core import check_live, make_live
-from gqlab.learn.environments import env_of, is_vector, make_env, play, recipe_of, single_spaces
+from gqlab.learn.environments import EVALUATION, env_of, is_vector, make_env, play, recipe_of, single_spaces
 from gqlab.learn.linear_q import Evaluation, LinearQ
 from gqlab.learn.live import COLLECTED, DIVERGED, UPDATES, Live
 from gqlab.learn.workers import Episodes, Worker, make_worker
@@ -107,6 +107,7 @@ class Agent:
             self.epsilon,
             self.seed,
         )
+        self._model: tuple[int, LinearQ] | None = None
         self.episodes = Episodes()
         self._worker: Worker = make_worker(self.env, self.encoder, self._live, self.episodes, self.seed)
 
@@ -224,9 +225,13 @@ class Agent:
 
         ``state`` and ``episode_start`` are not read: a linear policy has no memory.
         """
-        return self.model.predict(self._worker.flat_of(observation), deterministic), None
+        if self._model is None or self._model[0] != self.n_updates:  # one copy of θ for all calls between two updates
+            self._model = self.n_updates, self.model
+        return self._model[1].predict(self._worker.flat_of(observation), deterministic), None
 
-    def evaluate(self, n_episodes: int = 100, env: Any = None, deterministic: bool = True, seed: int = 0) -> Evaluation:
+    def evaluate(
+        self, n_episodes: int = 100, env: Any = None, deterministic: bool = True, seed: int = EVALUATION
+    ) -> Evaluation:
         """Returns of so many episodes of the policy as it is now, in an environment of its own."""
         n = checks.integer("n_episodes", n_episodes, least=1)
         seed = checks.integer("seed", seed, least=0)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gqlab import checks
 from gqlab.learn.environments import recipe_of
+from gqlab.learn.linear_q import LinearQ
 
 if TYPE_CHECKING:
     from gqlab.learn.agent import Agent
@@ -62,6 +65,10 @@ class FunctionCallback(Callback):
         return self.function(agent)
 
 
+#: What the metadata of a best model call the mean return by which it is one.
+MEAN = "mean_return"
+
+
 class EvalCallback(Callback):
     """Evaluate the policy every so many steps, and keep the best model so far.
 
@@ -103,6 +110,9 @@ class EvalCallback(Callback):
     def on_training_start(self, agent: Agent) -> None:
         if self.env is None and recipe_of(agent.env) is None:
             raise ValueError("env is missing: no id and keywords are known by which one to evaluate in could be made")
+        if self.best is not None and self.best.exists() and agent.num_timesteps > 0:
+            # An agent that goes on: the best so far stays until there is a better one.
+            self.best_mean = max(self.best_mean, LinearQ.load(self.best, agent.encoder).metadata.get(MEAN, -math.inf))
 
     def on_step(self, agent: Agent) -> None:
         found = agent.evaluate(self.n_episodes, self.env)
@@ -110,7 +120,8 @@ class EvalCallback(Callback):
         if found.mean > self.best_mean:
             self.best_mean = found.mean
             if self.best is not None:
-                agent.model.save(self.best)
+                model = agent.model
+                replace(model, metadata={**model.metadata, MEAN: found.mean}).save(self.best)
 
 
 class CheckpointCallback(Callback):

@@ -69,6 +69,10 @@ def single_spaces(env: Any) -> tuple[Flattener, int]:
     return Flattener(env.observation_space), discrete_actions(env.action_space)
 
 
+#: The seed of evaluations where none is given: far from those that agents learn with, so that the starts are others.
+EVALUATION = 1_000_000
+
+
 def play(model: LinearQ, env: Any, n_episodes: int, deterministic: bool, seed: int) -> Evaluation:
     """The returns of a model's policy."""
     from gqlab.learn.linear_q import Evaluation

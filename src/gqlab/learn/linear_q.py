@@ -145,7 +145,9 @@ class LinearQ:
         checks.finite("observation", rows)
         return rows, single
 
-    def evaluate(self, env: Any, n_episodes: int = 100, deterministic: bool = True, seed: int = 0) -> Evaluation:
+    def evaluate(
+        self, env: Any, n_episodes: int = 100, deterministic: bool = True, seed: int = 1_000_000
+    ) -> Evaluation:
         """Returns of so many episodes in an environment, each begun with a seed of its own.
 
         Examples

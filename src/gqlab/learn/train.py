@@ -77,9 +77,7 @@ def agent_in(folder: Path, plan: Plan) -> Agent:
     """The agent of a folder where it was left; a new one in an empty folder."""
     path = folder / "settings.json"
     wanted = json.dumps(plan.settings(), indent=1)
-    if not path.exists():
-        write_whole(path, lambda file: file.write(wanted.encode()))
-    found, given = json.loads(path.read_bytes()), json.loads(wanted)
+    found, given = json.loads(path.read_bytes() if path.exists() else wanted), json.loads(wanted)
     for name, value in given.items():
         if found.get(name) != value:
             raise ValueError(
@@ -87,7 +85,10 @@ def agent_in(folder: Path, plan: Plan) -> Agent:
             )
     if (folder / "agent.npz").exists():
         return Agent.load(folder / "agent.npz")
-    return Agent(plan.env, plan.encoder, plan.algorithm, discount=plan.discount, epsilon=plan.epsilon, seed=plan.seed)
+    how = {"discount": plan.discount, "epsilon": plan.epsilon, "seed": plan.seed}
+    agent = Agent(plan.env, plan.encoder, plan.algorithm, **how)  # type: ignore[arg-type]
+    write_whole(path, lambda file: file.write(wanted.encode()))  # what cannot be begun leaves the folder free
+    return agent
 
 
 def train(plan: Plan, folder: Path, progress: bool) -> tuple[Agent, Evaluation]:

@@ -72,6 +72,8 @@ def train(options: Annotated[Train, tyro.conf.arg(name="")]) -> None:
     plan = plan_of(options)
     folder = options.out or Path("results/train") / plan.env.replace("/", "-")
     agent, found = learn(plan, folder, not options.quiet)
+    if agent.epsilon != plan.epsilon:
+        print(f"gqlab train: this run was begun with exploration until step {agent.epsilon.over:,.0f}, and kept it")
     history = read_history(folder)
     svg = train_page.write_curve(agent, history, folder)
     text = train_page.page(agent, plan, found, history, svg)
@@ -89,7 +91,8 @@ def plan_of(options: Train) -> Any:
 
     steps = checks.integer("steps", options.steps, least=1, below=2**48)
     preset = preset_of(options.env) if options.env in ALGORITHMS else None
-    plain = options.algorithm is None and options.eta is None and options.trace is None
+    numbers = (options.eta, options.eta_omega, options.trace, options.batch_size)
+    plain = options.algorithm is None and all(number is None for number in numbers)
     return Plan(
         env=options.env,
         encoder=_encoder(options, preset),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -103,10 +104,13 @@ class Worker:
         if bad:
             self.live.counts[NOT_FINITE] = 0
             size = self.live.observation.size // self.width
-            shown = self.live.observation[(bad - 1) * size : bad * size]
+            place = slice((bad - 1) * size, bad * size)
+            shown, what = self.live.observation[place], "observation"
+            if np.isfinite(shown).all() and not np.isfinite(self.live.first_observation[place]).all():
+                shown, what = self.live.first_observation[place], "first observation of the next episode"
             where = f"env[{bad - 1}]" if self.width > 1 else "env"
             raise ValueError(
-                f"{where}: after step {self.steps} the observation is {checks.shown(shown)} and the reward "
+                f"{where}: after step {self.steps} the {what} is {checks.shown(shown)} and the reward "
                 f"{checks.shown(np.ravel(reward)[bad - 1 if np.size(reward) > 1 else 0])}, expected finite numbers"
             )
 
@@ -156,6 +160,8 @@ class SingleWorker(Worker):
                     self.check(reward)
                 continue
             total, length = self.total, len(actions)
+            if not math.isfinite(total):
+                raise ValueError(f"env: after step {self.steps} the reward is {reward}, expected a finite number")
             self.episodes.add(total, length, self.steps)
             write(self.begin(), live.first_observation)
             live.status[0] = ENDED
@@ -185,7 +191,8 @@ class VectorWorker(Worker):
     def _advance(self, until: int, heard: Heard, agent: Any) -> bool:
         if not self.begun:
             observation, _ = self.env.reset(seed=self.episode_seed(len(self.episodes)) % 2**31)
-            self.live.observation[:] = self.shown.flatten_batch(observation).ravel()
+            self.live.observation[:] = self._rows(observation).ravel()
+            self.totals[:], self.lengths[:] = 0.0, 0
             self.live.status[:] = BEGAN
             live_step(self.held, self.d, self.A)
             self.over[:] = False
@@ -196,10 +203,16 @@ class VectorWorker(Worker):
             going = self._step(heard, agent)
         return going
 
+    def _rows(self, observation: Any) -> FloatArray:
+        try:
+            return self.shown.flatten_batch(observation)
+        except ValueError as error:
+            raise ValueError(f"env: after step {self.steps}: {error}") from None
+
     def _step(self, heard: Heard, agent: Any) -> bool:
         live = self.live
         observation, reward, terminated, truncated, info = self.env.step(live.action.copy())
-        rows = self.shown.flatten_batch(observation)
+        rows = self._rows(observation)
         done = terminated | truncated
         began = self.over.copy()  # NEXT_STEP: such a step only began an episode, whatever its action was
         live.status[:] = np.where(began, BEGAN, np.where(done, ENDED if self.same_step else ENDED_ALONE, STEPPED))
