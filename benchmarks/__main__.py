@@ -10,7 +10,7 @@ from pathlib import Path
 import numba
 import numpy as np
 
-from benchmarks import agents, anchors, cpu, data, encoders, family, gpu, own_parts, peers
+from benchmarks import anchors, cpu, data, encoders, family, gpu, own_parts, peers
 from benchmarks.table import Table
 
 
@@ -59,6 +59,8 @@ def main() -> None:
     if options.only in (None, "data"):
         data.costs(table, max(1000, int(options.rows * scale)))
     if options.only in (None, "agents"):
+        from benchmarks import agents  # they need Gymnasium
+
         agents.costs(table, scale, chosen.get("sb3"))
     if options.only in (None, "gpu"):
         gpu.rates(table, scale)

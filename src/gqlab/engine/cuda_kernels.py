@@ -172,7 +172,8 @@ def kernel_text(shape: Shape) -> str:
         if place.where == LOCAL:
             lines.append(f"a{k} = cuda.local.array({max(1, place.size)}, {place.dtype})")
         elif place.where == SHARED:  # rows of odd length: the same entry of neighbouring threads is in different banks
-            lines.append(f"a{k} = cuda.shared.array((BLOCK, {place.size | 1}), {place.dtype})[thread]")
+            row = f"cuda.shared.array((BLOCK, {place.size | 1}), {place.dtype})"
+            lines.append(f"a{k} = {row}[thread, :{place.size}]")
         else:
             column = list(shape.columns).index(place.dtype)
             lines.append(f"a{k} = scratch[{column}][{place.first} : {place.first + place.size}, run]")
