@@ -299,6 +299,7 @@ VALID: dict[str, Callable[[], st.SearchStrategy[Any]]] = {
     "fit.target": lambda: one(None, gq.Greedy(), lambda x: np.full((len(x), A), 1 / A)),
     "n_passes": lambda: one(1, 3),
     "rows": lambda: one(None, "shuffled", "drawn", "in order"),
+    "checkpoint": lambda: one(None, "no/such/folder/passes.npz"),
     "fit.theta0": lambda: one(None),
     "importance_sampling.policy": lambda: one(lambda x: np.full((len(x), A), 1 / A)),
     "kwargs": lambda: one({}, {"is_slippery": False}),

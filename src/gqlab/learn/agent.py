@@ -181,7 +181,7 @@ class Agent:
         total = checks.integer("total_timesteps", total_timesteps, least=0, below=2**48)
         callbacks = as_callbacks(callback)
         if log is not None:
-            callbacks.append(Log(checks.path("log", log)))
+            callbacks.insert(0, Log(checks.path("log", log)))  # first: what a checkpoint goes on from has its row
         end = self.num_timesteps + total
         with progress_of(self, total, progress_bar) as told:
             for each in callbacks:

@@ -118,7 +118,7 @@ def fit(
     gamma = checks.number("discount", discount, least=0, below=1)
     run = _Fit(data, made, _algorithm(algorithm), goal, gamma, checks.integer("seed", seed, least=0))
     run.theta0 = _first_theta(theta0, data.n_actions, made.n_features_out_, getattr(algorithm, "radius", np.inf))
-    run.checkpoint = None if checkpoint is None else Path(checks.path("checkpoint", checkpoint))
+    run.checkpoint = None if checkpoint is None else _file("checkpoint", checkpoint)
     run.n_passes = passes = checks.integer("n_passes", n_passes, least=1)
     streams = not data.in_memory and isinstance(algorithm, ONE_BY_ONE)
     order = checks.one_of("rows", ("in order" if streams else "shuffled") if rows is None else rows, ORDERS)
@@ -311,6 +311,14 @@ class _Fit:
             "evaluates": "nothing" if isinstance(self.target, Operator) else "a function of observations",
         }
         return LinearQ(theta, self.encoder, operator, self.discount, history, about)
+
+
+def _file(name: str, path: Any) -> Path:
+    """A file in a folder that is there."""
+    file = Path(checks.path(name, path))
+    if not file.parent.is_dir():
+        raise ValueError(f"{name} is {str(file)!r}, but there is no folder {str(file.parent)!r}")
+    return file
 
 
 def _algorithm(algorithm: Any) -> Any:
