@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from dataclasses import asdict, fields, is_dataclass, replace
+from dataclasses import asdict, fields, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -68,7 +68,7 @@ class Algorithm:
     radius: float = math.inf
 
     def __repr__(self) -> str:
-        if not is_dataclass(self):
+        if not hasattr(self, "__dataclass_fields__"):
             return object.__repr__(self)
         usual = {field.name: field.default for field in fields(self)}  # type: ignore[arg-type]
         shown = [name for name in usual if name not in self.later or getattr(self, name) != usual[name]]
