@@ -26,7 +26,8 @@ def test_an_index_beyond_the_end_is_an_error():
 
 @pytest.mark.skipif(not numba.config.BOUNDSCHECK, reason="only with NUMBA_BOUNDSCHECK=1")
 @pytest.mark.parametrize(
-    "name", [name for name, kind in ALGORITHMS.items() if kind.__module__.startswith("gqlab.algorithms.")]
+    "name",  # Sarsa runs beside an environment alone
+    [n for n, kind in ALGORITHMS.items() if kind.__module__.startswith("gqlab.algorithms.") and n != "Sarsa"],
 )
 def test_no_algorithm_leaves_its_arrays(name):
     """The whole loop: an epoch that ends, restarts, records, watches, and a second call that resumes."""

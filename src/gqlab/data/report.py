@@ -30,7 +30,7 @@ def health(data: Transitions, encoder: Any = None, target: Any = None, discount:
         function from observations (n, dim) to the probabilities of all actions (n, n_actions), or a table over states
         where the observation is the state.
     discount : float
-        γ, for the largest |Q| that makes sense.
+        γ, for the largest ``|Q|`` that makes sense.
 
     Returns
     -------
