@@ -99,9 +99,9 @@ def fit(
     -------
     LinearQ
         With ``history``: after every pass (or iteration) the empirical J and ‖∇J‖² (``mspbe``, ``gradient``), the
-        largest ``|Q|`` (``max_q``) beside the largest that makes sense, r_max/(1 − discount) (``q_bound``), and θ itself,
-        where that is not too large. Where there are more than 100,000 rows, every so many-th is measured. More passes
-        can make a policy worse: compare the iterates.
+        largest ``|Q|`` (``max_q``) beside the largest that makes sense, r_max/(1 − discount) (``q_bound``), and θ
+        itself, where that is not too large. Where there are more than 100,000 rows, every so many-th is measured.
+        More passes can make a policy worse: compare the iterates.
 
     Examples
     --------
