@@ -29,6 +29,12 @@ TOO_LARGE = 1e150
 ENOUGH = 1e-10
 
 
+def _check(solver: Any) -> None:
+    """What both solvers are given."""
+    object.__setattr__(solver, "ridge", checks.number("ridge", solver.ridge, least=0))
+    object.__setattr__(solver, "n_iterations", checks.integer("n_iterations", solver.n_iterations, least=1))
+
+
 @dataclass(frozen=True)
 class FittedQ:
     """Fitted Q iteration: θ ← the ridge regression of r + γ V̄_{s'}(θ) on φ(s,a), again and again.
@@ -52,8 +58,7 @@ class FittedQ:
     n_iterations: int = 200
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "ridge", checks.number("ridge", self.ridge, least=0))
-        object.__setattr__(self, "n_iterations", checks.integer("n_iterations", self.n_iterations, least=1))
+        _check(self)
 
     def fit(self, data: Empirical, theta: FloatArray, told: Callable[[FloatArray], bool]) -> tuple[FloatArray, bool]:
         """Iterate from θ; ``told`` hears every iterate, and ends it by False. The last one, and whether it diverged."""
@@ -91,8 +96,7 @@ class LSPI:
     n_iterations: int = 30
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "ridge", checks.number("ridge", self.ridge, least=0))
-        object.__setattr__(self, "n_iterations", checks.integer("n_iterations", self.n_iterations, least=1))
+        _check(self)
 
     def fit(self, data: Empirical, theta: FloatArray, told: Callable[[FloatArray], bool]) -> tuple[FloatArray, bool]:
         """Iterate from θ; ``told`` hears every iterate, and ends it by False. The last one, and whether it diverged."""
