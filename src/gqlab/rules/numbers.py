@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+import functools
 import math
 
-import numba
 import numpy as np
 from numba import types
 from numba.extending import overload
 
-from gqlab.rules.dispatch import OPTIONS
+from gqlab.rules.dispatch import OPTIONS, compiled
 
 #: As it stands: the compiler may not regroup sums, as it may where speed needs it.
 LITERAL = OPTIONS | {"fastmath": False}
 
 
-@numba.njit(**LITERAL)
+@functools.partial(compiled, options=LITERAL)
 def minus(a, b):
     """a − b, and no other: (q − top) − mean would become q − (top + mean), which loses digits."""
     return a - b
