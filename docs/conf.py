@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from pathlib import Path
 from typing import Any
 
-from docutils import nodes
-from latex2mathml.converter import convert
+HERE = Path(__file__).parent
+sys.path[:0] = [str(HERE), str(HERE.parent / "src")]
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
+import mathml
 
 from gqlab.version import __version__
 
@@ -51,25 +50,7 @@ html_sidebars: dict[str, list[str]] = {"**": []}
 exclude_patterns = ["_build"]
 
 
-#: A prime as the converter writes it: a superscript, which is too small to see where it stands in a subscript.
-RAISED_PRIME = re.compile(r"<msup>(<mi>[^<]*</mi>)<mi>&#x02032;</mi></msup>")
-
-
-def _mathml(formula: str, display: str) -> str:
-    prime = r'<mrow>\1<mo lspace="0" rspace="0">&#x02032;</mo></mrow>'  # the character is raised by itself
-    return RAISED_PRIME.sub(prime, convert(formula, display=display))
-
-
-def _inline(translator: Any, node: nodes.math) -> None:
-    translator.body.append(_mathml(node.astext(), "inline"))
-    raise nodes.SkipNode
-
-
-def _block(translator: Any, node: nodes.math_block) -> None:
-    translator.body.append(f'<div class="formula">{_mathml(node.astext(), "block")}</div>')
-    raise nodes.SkipNode
-
-
 def setup(app: Any) -> None:
     """Formulas become MathML when the page is built: every browser shows it, with no network and no script."""
-    app.add_html_math_renderer("mathml", inline_renderers=(_inline, None), block_renderers=(_block, None))
+    app.add_html_math_renderer("mathml", inline_renderers=(mathml.inline, None), block_renderers=(mathml.block, None))
+    app.connect("doctree-resolved", mathml.hold_punctuation)
