@@ -5,10 +5,10 @@ BIN := $(VENV)/bin
 ANCHORS ?=
 PEERS ?=
 
-.PHONY: help setup test bounds fuzz chaos reproduce bench docs format clean
+.PHONY: help setup test bounds fuzz chaos reproduce bench docs docs-check tutorials format clean
 
 help: ## Show this list
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort
 
 setup: $(VENV)/.ready ## Make the virtual environment and install gqlab with pinned dependencies
 
@@ -45,6 +45,14 @@ bench: setup ## Measure speed; ANCHORS=PATH and PEERS="NAME=PATH ..." are timed 
 docs: $(VENV)/.docs ## Build the documentation as a site in site/
 	$(BIN)/sphinx-build -W --keep-going -q -b html docs site
 	@echo "The documentation is in site/index.html"
+
+docs-check: $(VENV)/.docs ## Build the site anew and open every page in a browser: widths, links, headings, search
+	rm -rf site
+	$(MAKE) docs
+	$(BIN)/python -m pytest tests/site
+
+tutorials: setup ## Run the tutorials, and write what they print and draw into their pages
+	$(BIN)/python docs/executed.py
 
 $(VENV)/.docs: $(VENV)/.ready
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[docs]'

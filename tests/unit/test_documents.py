@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "docs"))
+import executed  # noqa: E402 - it lies beside the pages
 
 
 def blocks(name: str) -> list[str]:
@@ -51,11 +53,11 @@ problem = gq.Problem(mdp, gq.random_features(mdp, dim=4))
 """
 }
 
-#: The pages with code, but for the one whose files test_extending.py writes first.
+#: The pages with code, but for the one whose files test_extending.py writes first, and those that show their output.
 PAGES = [
     str(path.relative_to(ROOT))
     for path in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
-    if "```python" in path.read_text() and path.name != "extending.md"
+    if "```python" in path.read_text() and path.name != "extending.md" and path not in executed.PAGES
 ]
 
 
@@ -67,6 +69,38 @@ def test_the_code_of_the_document_runs_when_pasted(tmp_path, name):
         [sys.executable, "-W", "error", "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=600
     )
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("page", executed.PAGES, ids=lambda page: page.stem)
+def test_a_page_shows_what_its_code_prints(tmp_path, page):
+    assert executed.differences(page, tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("printed", "is_same"),
+    [
+        ("J = 1.4e-04 after 300", True),
+        ("J = 1.5e-04  after 300", True),  # one unit of the last digit
+        ("J = 1.6e-04 after 300", False),
+        ("J = 1.4e-05 after 300", False),
+        ("J = 1.4e-04 after 301", False),  # whole numbers are exact
+        ("K = 1.4e-04 after 300", False),
+        ("J = 1.4e-04 after 300 400", False),
+    ],
+)
+def test_outputs_are_compared_by_their_digits(printed, is_same):
+    assert executed.same("J = 1.4e-04 after 300\n", printed) is is_same
+
+
+@pytest.mark.parametrize("page", executed.TUTORIALS, ids=lambda page: page.stem)
+def test_the_notebook_of_a_tutorial_has_its_code_and_outputs(page):
+    notebook = executed.notebook(page)
+    code = [cell for cell in notebook["cells"] if cell["cell_type"] == "code" and not cell["source"].startswith("%%sh")]
+    sources = [re.sub(r"^%%writefile \S+\n", "", cell["source"]) + "\n" for cell in code]
+    assert sources == blocks(str(page.relative_to(ROOT)))
+    shown = [output for cell in notebook["cells"] for output in cell.get("outputs", [])]
+    text = page.read_text()
+    assert len(shown) == text.count("```output") + len(re.findall(r"^!\[", text, flags=re.M))
 
 
 def test_the_table_of_the_tour_is_what_its_code_prints(tmp_path):
