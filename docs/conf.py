@@ -11,6 +11,7 @@ sys.path[:0] = [str(HERE), str(HERE.parent / "src")]
 
 import executed
 import mathml
+import unicode_math
 
 from gqlab.version import __version__
 
@@ -53,7 +54,7 @@ html_theme_options = {
     "footer_start": ["copyright"],
     "footer_end": [],
 }
-html_sidebars: dict[str, list[str]] = {"index": []}
+html_sidebars: dict[str, list[str]] = {"index": [], "api": [], "changelog": []}
 exclude_patterns = ["_build", "static"]
 
 
@@ -71,6 +72,7 @@ def offer_notebook(app: Any, name: str, source: list[str]) -> None:
 def setup(app: Any) -> None:
     """Formulas become MathML when the page is built: every browser shows it, with no network and no script."""
     app.add_html_math_renderer("mathml", inline_renderers=(mathml.inline, None), block_renderers=(mathml.block, None))
+    app.connect("doctree-resolved", unicode_math.replace, priority=400)
     app.connect("doctree-resolved", mathml.hold_punctuation)
     app.connect("builder-inited", lambda app: executed.write_notebooks(NOTEBOOKS))
     app.connect("source-read", offer_notebook)

@@ -17,14 +17,14 @@ from latex2mathml.converter import convert
 
 #: A piece with more characters than this is cut again, inside its parentheses.
 WIDE = 24
-RELATIONS = set("=<>≤≥≠≈∼→←↦∈⊂≪≫⟵⟶")
+RELATIONS = set("=<>≤≥≠≈∼∝→←↦∈⊂≪≫⟵⟶")
 BINARY = set("+−±∪∩×")
 PAUSES = set(",;:")
 OPENING = {"(": ")", "[": "]", "{": "}", "⟨": "⟩", "⌊": "⌋"}
 CLOSING = set(OPENING.values())
 #: They open and close with the same character.
 BARS = set("|‖")
-FUNCTIONS = {"min", "max", "sup", "inf", "log", "exp", "lim", "arg"}
+FUNCTIONS = {"min", "max", "sup", "inf", "log", "exp", "lim", "arg", "cos", "sin"}
 #: Accents as the characters that fonts draw as such.
 ACCENTS = {"^": "ˆ", "~": "˜", "¯": "¯"}
 #: What is held beside a formula: a few characters up to the next space, or punctuation.
