@@ -49,7 +49,7 @@ docs: $(VENV)/.docs ## Build the documentation as a site in site/
 docs-check: $(VENV)/.docs ## Build the site anew and open every page in a browser: widths, links, headings, search
 	rm -rf site
 	$(MAKE) docs
-	$(BIN)/python -m pytest tests/site
+	GQLAB_SITE=site $(BIN)/python -m pytest tests/site
 
 tutorials: setup ## Run the tutorials, and write what they print and draw into their pages
 	$(BIN)/python docs/executed.py

@@ -10,7 +10,9 @@ from docutils import nodes
 from docutils.statemachine import StringList
 from sphinx.util.docutils import SphinxDirective
 
-LINE = re.compile(r"^## (?P<section>.+)$|^\.\. (?P<kind>currentmodule|autoclass|autofunction):: (?P<name>\S+)$", flags=re.M)
+LINE = re.compile(
+    r"^## (?P<section>.+)$|^\.\. (?P<kind>currentmodule|autoclass|autofunction):: (?P<name>\S+)$", flags=re.M
+)
 
 
 def documented(page: str) -> dict[str, list[str]]:

@@ -66,7 +66,9 @@ def offer_notebook(app: Any, name: str, source: list[str]) -> None:
     """A link to the notebook under the title of a tutorial."""
     if (NOTEBOOKS / f"{Path(name).name}.ipynb").is_file() and name.startswith("tutorials/"):
         title, _, rest = source[0].partition("\n")
-        source[0] = f"{title}\n\n{{download}}`This page as a notebook </_build/notebooks/{Path(name).name}.ipynb>`\n{rest}"
+        source[0] = (
+            f"{title}\n\n{{download}}`This page as a notebook </_build/notebooks/{Path(name).name}.ipynb>`\n{rest}"
+        )
 
 
 def setup(app: Any) -> None:

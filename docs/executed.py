@@ -1,13 +1,15 @@
-"""Pages whose code is run and whose output stands in them: the tutorials, of which notebooks are made too, and the first page.
+"""Pages whose code is run and whose output stands in them: the tutorials, also made notebooks, and the first page.
 
     python docs/executed.py [PAGE ...]         run the code of all of them, write output and pictures into them
     python docs/executed.py --check            say where what they show is not what their code prints
     python docs/executed.py --notebooks DIR    write each tutorial as a notebook
 
-A block of ``python`` is run, after those before it in one process; a block that begins with ``# name.py`` is written to that file
-instead. What it prints stands in a block of ``output`` after it. An image after that is the figure that it drew. A block of
-``sh`` is run by the shell if it calls gqlab. Tools that do this (myst-nb, jupytext with nbclient) keep the output out of the page, compare nothing,
-and bring an IPython kernel and some thirty packages; this way a page can be read where it lies, and a test compares it.
+A block of ``python`` is run, after those before it in one process; one that begins with ``# name.py`` is written to
+that file instead. What it prints stands in a block of ``output`` after it. An image after that is the figure that it
+drew. A block of ``sh`` is run by the shell if it calls gqlab.
+
+Tools that do this (myst-nb, jupytext with nbclient) keep the output out of the page, compare nothing, and bring an
+IPython kernel and some thirty packages. This way a page can be read where it lies, and a test compares it.
 """
 
 from __future__ import annotations
@@ -82,7 +84,9 @@ def run_here(page: Path, folder: Path) -> list[str]:
         printed.append(run_block(piece, names, f"{page.name}, block {k}"))
         if piece.kind == "python":
             picture = picture_after(pieces, k)
-            assert bool(picture) == bool(plt.get_fignums()), f"{page.name}: a figure and an image go together: {picture}"
+            assert bool(picture) == bool(plt.get_fignums()), (
+                f"{page.name}: a figure and an image go together: {picture}"
+            )
             if picture:
                 Path(picture).parent.mkdir(parents=True, exist_ok=True)
                 plt.savefig(picture)
@@ -110,7 +114,7 @@ def run_block(piece: Part, names: dict[str, Any], name: str) -> str:
 def run(page: Path, folder: Path) -> list[str]:
     """The same in a process of its own, with warnings as errors; pictures are left in ``folder``."""
     command = [sys.executable, "-W", "error", __file__, "--run", str(page), "--notebooks", str(folder)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - this file
     if done.returncode:
         raise RuntimeError(f"{page.name}: {done.stderr}")
     return json.loads(done.stdout.splitlines()[-1])

@@ -1,4 +1,4 @@
-"""Formulas as MathML that needs no script: TeX is converted when the page is built, mended, and cut where a line may end.
+"""Formulas as MathML, which needs no script: TeX is converted when the page is built, mended, and cut into pieces.
 
 Browsers do not break lines inside a formula. So one formula becomes several ``<math>`` elements in a row, cut where TeX
 itself would break the line: after relations, after + and −, after commas. Parentheses are opened for that only where a
@@ -130,7 +130,9 @@ def _cut(atoms: list[ET.Element], depth: int = 0) -> list[list[ET.Element]]:
     if depth == 3:
         return pieces
     wide = [sum(map(_width, piece)) > WIDE for piece in pieces]
-    return [part for piece, cut in zip(pieces, wide, strict=True) for part in (_cut(piece, depth + 1) if cut else [piece])]
+    return [
+        part for piece, cut in zip(pieces, wide, strict=True) for part in (_cut(piece, depth + 1) if cut else [piece])
+    ]
 
 
 OPENING_OF = {closing: opening for opening, closing in OPENING.items()}
@@ -146,6 +148,9 @@ def _glued(pieces: list[list[ET.Element]]) -> list[list[ET.Element]]:
     hold: list[ET.Element] = []
     for piece in pieces:
         piece = hold + piece
+        if glued and all(_is_gap(node) for node in piece):
+            glued[-1].extend(piece)
+            continue
         if sum(map(_width, piece)) < 4 and not _is_gap(piece[-1]):
             hold = piece
             continue

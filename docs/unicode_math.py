@@ -1,6 +1,7 @@
 """Formulas that are written in Unicode, as ‖∇J(θ_t)‖² ≤ C₁/M: found in the text of a page and made real ones.
 
-Tables that commands print, lists that are data and docstrings have their formulas like that, since they are read on a terminal too.
+Tables that commands print, lists that are data, and docstrings have their formulas like that, since they are read on a
+terminal too.
 """
 
 from __future__ import annotations
@@ -12,16 +13,18 @@ from typing import Any
 from docutils import nodes
 
 GREEK = {
-    "α": "alpha", "β": "beta", "γ": "gamma", "δ": "delta", "ε": "varepsilon", "ζ": "zeta", "η": "eta", "θ": "theta", "κ": "kappa",
-    "λ": "lambda", "μ": "mu", "ν": "nu", "ξ": "xi", "π": "pi", "ρ": "rho", "σ": "sigma", "τ": "tau", "φ": "phi", "χ": "chi",
-    "ψ": "psi", "ω": "omega", "Γ": "Gamma", "Δ": "Delta", "Θ": "Theta", "Λ": "Lambda", "Π": "Pi", "Φ": "Phi", "Ψ": "Psi",
-    "Ω": "Omega", "ς": "varsigma", "ϰ": "varkappa", "Σ": "sum", "ϑ": "vartheta",
+    "α": "alpha", "β": "beta", "γ": "gamma", "δ": "delta", "ε": "varepsilon", "ζ": "zeta", "η": "eta", "θ": "theta",
+    "κ": "kappa", "λ": "lambda", "μ": "mu", "ν": "nu", "ξ": "xi", "π": "pi", "ρ": "rho", "σ": "sigma", "τ": "tau",
+    "φ": "phi", "χ": "chi", "ψ": "psi", "ω": "omega", "ς": "varsigma", "ϰ": "varkappa", "ϑ": "vartheta",
+    "Γ": "Gamma", "Δ": "Delta", "Θ": "Theta", "Λ": "Lambda", "Π": "Pi", "Σ": "sum", "Φ": "Phi", "Ψ": "Psi",
+    "Ω": "Omega",
 }  # fmt: skip
 SIGNS = {
-    "‖": r"\|", "∇": r"\nabla ", "≤": r"\le ", "≥": r"\ge ", "≠": r"\ne ", "≈": r"\approx ", "∈": r"\in ", "∋": r"\ni ",
-    "−": "-", "–": "-", "·": r"\cdot ", "…": r"\dots ", "⟨": r"\langle ", "⟩": r"\rangle ", "½": r"\tfrac{1}{2}",
-    "⅔": "2/3", "⅓": "1/3", "∝": r"\propto ", "∞": r"\infty ", "→": r"\to ", "←": r"\leftarrow ", "×": r"\times ", "±": r"\pm ", "ℝ": r"\mathbb{R}", "∂": r"\partial ",
-    "′": "'", "⊤": r"\top ", "𝒢": r"\mathcal{G}", "≪": r"\ll ",
+    "‖": r"\|", "∇": r"\nabla ", "≤": r"\le ", "≥": r"\ge ", "≠": r"\ne ", "≈": r"\approx ", "∈": r"\in ",
+    "∋": r"\ni ", "∝": r"\propto ", "≪": r"\ll ", "−": "-", "–": "-", "·": r"\cdot ", "×": r"\times ", "±": r"\pm ",
+    "…": r"\dots ", "⟨": r"\langle ", "⟩": r"\rangle ", "½": r"\tfrac{1}{2}", "⅔": "2/3", "⅓": "1/3",
+    "∞": r"\infty ", "→": r"\to ", "←": r"\leftarrow ", "ℝ": r"\mathbb{R}", "∂": r"\partial ", "′": "'",
+    "⊤": r"\top ", "𝒢": r"\mathcal{G}",
 }  # fmt: skip
 ACCENTS = {"\u0302": "hat", "\u0303": "tilde", "\u0304": "bar"}
 RAISED = dict(zip("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ᵀᴹᵈᵏᵗⁿ", "0123456789+-⊤Mdktn", strict=True))
@@ -31,19 +34,26 @@ WORDS = {"Lip", "const", "mean", "Var", "variance", "softmax", "drift"}
 
 #: What no prose has: one of these makes a word a formula.
 STRONG = re.compile(
-    f"[{''.join(GREEK)}‖∇√≤≥∂⟨⟩ℝ½{''.join(ACCENTS)}{''.join(RAISED)}{''.join(LOWERED)}]|[A-Za-z]_[A-Za-z0-9{{]|[A-Za-z0-9)]\\^|[A-Za-z|]−[A-Za-z0-9|]"
+    f"[{''.join((*GREEK, *ACCENTS, *RAISED, *LOWERED))}‖∇√≤≥∂⟨⟩ℝ½]"
+    r"|[A-Za-z]_[A-Za-z0-9{]|[A-Za-z0-9)]\^|[A-Za-z|]−[A-Za-z0-9|]"
 )
 OPERATOR = re.compile(r"[-+−=<>≤≥≠≈∈∋∝·…←→×±/]+")
 #: Words of the language, and names of things: no formulas, whatever stands beside them.
 PROSE = re.compile(r"[A-Za-z]{3,}|^(?:a|A|I|is|it|in|of|to|as|at|by|or|on|an|if|we|no|so|up|lr|eq)\b|://|^[A-Z]\d$|%")
 #: What a formula does not end with: an expectation, a sum or a function is of what follows.
-EXPECTS = re.compile(r"(?:^|[^A-Za-z])E$|^(?:Σ|sup|max|min|log)$")
+EXPECTS = re.compile(r"(?:^|[^A-Za-z])E$|^(?:Σ|sup|max|min|log)$|^(?:Σ|sup|max)_")
 OPEN, CLOSE = "([{⟨", ")]}⟩"
+#: What stands at the end of a run of words without being of the formula.
+ENDS = ",;:.”’\"'?!+=−-·/<>≤" + OPEN
+#: Where text is no running text.
+APART = {nodes.literal, nodes.literal_block, nodes.math, nodes.math_block, nodes.title, nodes.raw, nodes.reference}
 
 
 def _is_prose(word: str) -> bool:
     known = FUNCTIONS | WORDS
-    bare = re.sub(r"[A-Za-z]{3,}", lambda match: "" if match[0] in known else match[0], re.sub(r"_(?:max|min)\b", "", word))
+    bare = re.sub(
+        r"[A-Za-z]{3,}", lambda match: "" if match[0] in known else match[0], re.sub(r"_(?:max|min)\b", "", word)
+    )
     return bool(PROSE.search(bare)) and not bare.startswith("E‖")
 
 
@@ -59,7 +69,7 @@ def _joins(before: str, word: str) -> bool:
     if before.endswith((",", ";", ":")) and _depth(before) == 0:
         return False
     beside = OPERATOR.fullmatch(last.lstrip("(")) or OPERATOR.fullmatch(word) or OPERATOR.match(word[0])
-    return bool(beside) or _depth(before) > 0 or EXPECTS.search(last) is not None or last.startswith(("Σ_", "sup_", "max_"))
+    return bool(beside or EXPECTS.search(last)) or _depth(before) > 0
 
 
 def _runs(text: str) -> list[tuple[bool, str]]:
@@ -76,11 +86,11 @@ def _runs(text: str) -> list[tuple[bool, str]]:
 
 
 def _trimmed(run: str) -> tuple[str, str, str]:
-    """What stands before the formula, the formula, what stands after it: punctuation and brackets that are not its own."""
+    """What stands before the formula, the formula, and what stands after it: punctuation and brackets not its own."""
     before, after = "", ""
     while run and (run[0] in "“‘\"'" or run[0].isspace() or (run[0] in "([" and _depth(run) > 0)):
         before, run = before + run[0], run[1:]
-    while run and (run[-1].isspace() or run[-1] in ",;:.”’\"'?!+=−-·/<>≤" or (run[-1] in ")]" and _depth(run) < 0) or run[-1] in OPEN):
+    while run and (run[-1].isspace() or run[-1] in ENDS or (run[-1] in ")]" and _depth(run) < 0)):
         run, after = run[:-1], run[-1] + after
     return before, run, after
 
@@ -177,20 +187,23 @@ def formulas(text: str) -> list[nodes.Node]:
     return found + ([nodes.Text(plain)] if plain else [])
 
 
+def _is_running(text: nodes.Text) -> bool:
+    """Whether a text is of a paragraph or a table, and not code, a link, a title or a signature."""
+    above = text.parent
+    if type(above).__name__.startswith("desc_"):
+        return False
+    while above is not None:
+        if type(above) in APART:
+            return False
+        above = above.parent
+    return True
+
+
 def replace(app: Any, doctree: nodes.document, name: str) -> None:
     """Make formulas of those in Unicode, wherever a page has running text or a table."""
     for text in list(doctree.findall(nodes.Text)):
-        inside = set()
-        parent = text.parent
-        while parent is not None:
-            inside.add(type(parent))
-            parent = parent.parent
-        if inside & {nodes.literal, nodes.literal_block, nodes.math, nodes.math_block, nodes.title, nodes.raw, nodes.reference} or not (
-            STRONG.search(unicodedata.normalize("NFD", text.astext()))
-        ):
+        if not STRONG.search(unicodedata.normalize("NFD", text.astext())) or not _is_running(text):
             continue
-        if type(text.parent).__name__.startswith("desc_"):
-            continue  # a signature
         try:
             found = formulas(text.astext())
         except (ValueError, IndexError):
