@@ -54,7 +54,7 @@ html_theme_options = {
     "footer_start": ["copyright"],
     "footer_end": [],
 }
-html_sidebars: dict[str, list[str]] = {"index": [], "api": [], "changelog": []}
+html_sidebars: dict[str, list[str]] = dict.fromkeys(("index", "api", "changelog", "gallery/index"), [])
 exclude_patterns = ["_build", "static"]
 
 
