@@ -54,7 +54,7 @@ html_theme_options = {
     "footer_start": ["copyright"],
     "footer_end": [],
 }
-html_sidebars: dict[str, list[str]] = dict.fromkeys(("index", "api", "changelog", "gallery/index"), [])
+html_sidebars: dict[str, list[str]] = {page: [] for page in ("index", "api", "changelog", "gallery/index")}
 exclude_patterns = ["_build", "static"]
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "docs"))
-import executed  # noqa: E402 - it lies beside the pages
+import executed
 
 
 @pytest.mark.parametrize("page", executed.PAGES, ids=lambda page: page.stem)
