@@ -37,7 +37,8 @@ from gqlab.engine.run import run
 from gqlab.engine.steps import Trajectory, batch_indices, greedy_gq_steps, pseudo_gradient, svrg_epoch, trajectory
 from gqlab.features import aggregation, random_features, tabular_features
 from gqlab.garnet import garnet
-from gqlab.grid import GridResult, grid, sweep
+from gqlab.grid import grid, sweep
+from gqlab.grid_result import GridResult
 from gqlab.mdp import FiniteMDP
 from gqlab.measure.floor import Floor, floor
 from gqlab.measure.rollout import sampled_reward

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Iterable, Sequence
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -14,56 +14,9 @@ from gqlab import checks
 from gqlab.algorithms import Algorithm, check_algorithm
 from gqlab.engine.cells import Cell, Settings, precision
 from gqlab.engine.execute import execute
+from gqlab.grid_result import GridResult
 from gqlab.measure.watch import Watch, watches
 from gqlab.problem import Problem
-from gqlab.results import RunResult
-
-
-@dataclass(frozen=True, eq=False)
-class GridResult:
-    """The results of :func:`gqlab.grid`, labelled by their parameters.
-
-    Attributes
-    ----------
-    results : list of RunResult
-        One for each cell: problem by problem, algorithm by algorithm, seed by seed.
-    labels : dict of (n_cells,) arrays
-        ``problem`` (its place in the list), ``seed``, ``algorithm`` (its name) and every parameter; NaN where an
-        algorithm has no such parameter. Ready for ``pandas.DataFrame(grid.labels)``.
-    """
-
-    results: list[RunResult]
-    labels: dict[str, NDArray[Any]]
-
-    def __len__(self) -> int:
-        return len(self.results)
-
-    def __iter__(self) -> Iterator[tuple[dict[str, Any], RunResult]]:
-        for k, result in enumerate(self.results):
-            yield {name: column[k] for name, column in self.labels.items()}, result
-
-    def select(self, **labels: Any) -> GridResult:
-        """The cells with these labels.
-
-        Examples
-        --------
-        >>> import gqlab as gq
-        >>> mdp = gq.garnet(seed=0)
-        >>> problem = gq.Problem(mdp, gq.random_features(mdp, dim=4))
-        >>> algorithms = gq.sweep(gq.VRGreedyGQ, eta_theta=[0.01, 0.02], batch_size=[10, 100])
-        >>> grid = gq.grid([problem], algorithms, n_samples=1000, n_runs=5)
-        >>> len(grid), len(grid.select(batch_size=100))
-        (4, 2)
-        """
-        keep = np.ones(len(self), dtype=bool)
-        for name, value in labels.items():
-            if name not in self.labels:
-                raise ValueError(f"no label {name!r}, expected one of {', '.join(self.labels)}")
-            if checks.plain_array(name, value).ndim:
-                raise ValueError(f"{name} is {checks.shown(value)}, expected one value")
-            keep &= self.labels[name] == value
-        chosen = np.flatnonzero(keep)
-        return GridResult([self.results[k] for k in chosen], {name: c[chosen] for name, c in self.labels.items()})
 
 
 def sweep(kind: type[Algorithm], **parameters: Any) -> list[Algorithm]:

@@ -118,7 +118,7 @@ def samples_needed(
     return needed
 
 
-def _run(cohort: Cohort, algorithms: list[Algorithm], stage: Stage) -> list[RunResult]:
+def _run(cohort: Cohort, algorithms: list[Algorithm], stage: Stage) -> Sequence[RunResult]:
     if not algorithms:
         return []
     return grid(
