@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from gqlab.learn.fit import fit
     from gqlab.learn.fitted import LSPI, FittedQ
     from gqlab.learn.linear_q import Evaluation, LinearQ
+    from gqlab.plots.curves import compare_plot
 
 #: The modules of the names that are imported when they are first used: they need packages that gqlab itself does not.
 LAZY = {
@@ -78,6 +79,7 @@ LAZY = {
     "TileCoder": "gqlab.encoders",
     "Transitions": "gqlab.data",
     "collect": "gqlab.data",
+    "compare_plot": "gqlab.plots.curves",
     "fit": "gqlab.learn.fit",
     "health": "gqlab.data",
     "importance_sampling": "gqlab.learn.evaluation",
@@ -148,6 +150,7 @@ __all__ = [
     "baird",
     "batch_indices",
     "collect",
+    "compare_plot",
     "fit",
     "floor",
     "garnet",

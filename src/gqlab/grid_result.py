@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gqlab import checks
+from gqlab import checks, frames, grid_table, metrics
+from gqlab.metrics import Metric
+from gqlab.problem import Problem
 from gqlab.results import RunResult
 
 
@@ -49,6 +51,18 @@ class GridResult:
     labels : dict of (n_cells,) arrays
         ``problem`` (its place in the list), ``seed``, ``algorithm`` (its name) and every parameter; NaN where an
         algorithm has no such parameter. Ready for ``pandas.DataFrame(grid.labels)``.
+
+    Examples
+    --------
+    >>> import gqlab as gq
+    >>> mdp = gq.garnet(seed=0)
+    >>> problem = gq.Problem(mdp, gq.random_features(mdp, dim=4))
+    >>> gq.grid(problem, gq.sweep(gq.GreedyGQ, eta_theta=[0.01, 0.1]), n_samples=1000, n_runs=5)
+    GridResult: 2 cells, 10 runs, 0 diverged
+      all: problem=0, seed=0, algorithm=GreedyGQ, eta_omega=0.01, radius=inf, trace=0
+      eta_theta
+      0.01
+      0.1
     """
 
     results: Sequence[RunResult]
@@ -60,6 +74,12 @@ class GridResult:
     def __iter__(self) -> Iterator[tuple[dict[str, Any], RunResult]]:
         for k in range(len(self)):
             yield self._label(k), self.results[k]
+
+    def __repr__(self) -> str:
+        return grid_table.text_table(self)
+
+    def _repr_html_(self) -> str:
+        return grid_table.html_table(self)
 
     def _label(self, k: int) -> dict[str, Any]:
         """What cell ``k`` is labelled by."""
@@ -86,6 +106,187 @@ class GridResult:
                 raise ValueError(f"{name} is {checks.shown(value)}, expected one value")
             keep &= self.labels[name] == value
         return self._cells(np.flatnonzero(keep))
+
+    def best(
+        self,
+        metric: Metric | None = None,
+        problems: Problem | Sequence[Problem] | None = None,
+        *,
+        per: str | Iterable[str] = ("problem", "algorithm"),
+        largest: bool | None = None,
+    ) -> GridResult:
+        """The best parameters of each algorithm on each problem, with all their seeds, and a label ``score``.
+
+        A setting's score is the mean of the metric over all its runs under all seeds, at the last record: no seed is
+        chosen. Of equal scores the first in the grid wins. A run that diverged counts as infinite, and so does NaN:
+        a setting with such a run is chosen only where every other has one too, and then its score says so.
+
+        Parameters
+        ----------
+        metric : str or function, optional
+            ``"gradient"``, ``"mspbe"``, ``"reward"`` or ``"value"``, exact where the problems are given; of what was
+            watched also ``"gradient.lowest"`` and the like; or a function of a :class:`RunResult` that gives a number,
+            or one for each run. Default: what was watched first, or else ``"gradient"``.
+        problems : Problem or sequence of Problem, optional
+            Those of the grid.
+        per : str or sequence of str
+            The labels of which every combination gets its best setting; with ``"algorithm"`` alone the score is a mean
+            over problems, too.
+        largest : bool, optional
+            Whether larger is better; default: for ``"reward"`` and ``"value"``.
+
+        Examples
+        --------
+        >>> import gqlab as gq
+        >>> mdp = gq.garnet(seed=0)
+        >>> problem = gq.Problem(mdp, gq.random_features(mdp, dim=4))
+        >>> algorithms = gq.sweep(gq.GreedyGQ, eta_theta=[1e-4, 0.1, 1000.0])
+        >>> grid = gq.grid(problem, algorithms, n_samples=1000, n_runs=5, seeds=[0, 1])
+        >>> best = grid.best("gradient", problem)
+        >>> len(best), best.labels["eta_theta"]
+        (2, array([0.1, 0.1]))
+        """
+        names = self._names("per", per)
+        given = self._problems(problems)
+        metric = self._metric(metric, given)
+        more = metrics.is_gain(metric) if largest is None else frames.flag("largest", largest)
+        groups: dict[tuple[str, ...], dict[tuple[str, ...], list[int]]] = {}
+        settings = [name for name in self.labels if name not in (*names, "problem", "seed", "score")]
+        for k in range(len(self)):
+            group = groups.setdefault(tuple(str(self.labels[name][k]) for name in names), {})
+            group.setdefault(tuple(str(self.labels[name][k]) for name in settings), []).append(k)
+        scores = np.array([self._score(k, metric, given, more) for k in range(len(self))])
+        chosen: list[int] = []
+        means = np.zeros(len(self))
+        for group in groups.values():
+            cells = min(group.values(), key=lambda places: scores[places].mean())
+            means[cells] = scores[cells].mean() * (-1 if more else 1)
+            chosen += cells
+        out = self._cells(np.array(sorted(chosen), dtype=np.intp))
+        return GridResult(out.results, {**out.labels, "score": means[sorted(chosen)]})
+
+    def plot(
+        self,
+        problems: Problem | Sequence[Problem] | None = None,
+        metric: Metric | None = None,
+        *,
+        x: str = "samples",
+        by: str | Iterable[str] | None = None,
+        band: float = 0.8,
+        ax: Any = None,
+    ) -> Any:
+        """Curves of a metric, or its values at the end against a parameter; the axes are returned.
+
+        A line is the median over runs and seeds, its band holds the middle 80 % of them. A run that diverged counts as
+        infinite, so that a line ends where half of them have: a cross marks it.
+
+        Parameters
+        ----------
+        problems, metric
+            As in :meth:`best`.
+        x : str
+            ``"samples"``, ``"updates"`` or ``"gradient_evaluations"``; or the name of a label whose values are
+            numbers, such as ``"eta_theta"``: then the metric at the last record is drawn against it.
+        by : str or sequence of str, optional
+            The labels that get lines of their own; cells that differ in others are taken together. Default: all that
+            vary but the seed.
+        band : float
+            The share of runs in the band; 0: none.
+        ax : matplotlib Axes, optional
+            Where to draw; default: a new figure.
+
+        Examples
+        --------
+        >>> import gqlab as gq
+        >>> mdp = gq.garnet(seed=0)
+        >>> problem = gq.Problem(mdp, gq.random_features(mdp, dim=4))
+        >>> grid = gq.grid(problem, gq.sweep(gq.GreedyGQ, eta_theta=[0.01, 0.1]), n_samples=1000, n_runs=5)
+        >>> ax = grid.plot(problem, x="eta_theta")
+        >>> ax.get_xlabel(), ax.get_ylabel()
+        ('eta_theta', '‖∇J(θ)‖²')
+        """
+        from gqlab.plots.curves import grid_plot
+
+        names = None if by is None else self._names("by", by)
+        given = self._problems(problems)
+        return grid_plot(self, given, self._metric(metric, given), x=x, by=names, band=band, ax=ax)
+
+    def to_dataframe(
+        self,
+        problems: Problem | Sequence[Problem] | None = None,
+        metrics: str | Iterable[str] | None = None,
+        *,
+        iterates: bool = True,
+    ) -> Any:
+        """A ``pandas.DataFrame`` in long form: one row for each record of each run of each cell, with its labels.
+
+        As :meth:`RunResult.to_dataframe`, with ``problems`` those of the grid.
+
+        Examples
+        --------
+        >>> import gqlab as gq
+        >>> mdp = gq.garnet(seed=0)
+        >>> problem = gq.Problem(mdp, gq.random_features(mdp, dim=4))
+        >>> grid = gq.grid(problem, gq.sweep(gq.GreedyGQ, eta_theta=[0.01, 0.1]), n_samples=1000, n_runs=5)
+        >>> frame = grid.to_dataframe(problem, iterates=False)
+        >>> frame.shape, list(frame.columns)[-6:]
+        ((20, 15), ['samples', 'updates', 'gradient_evaluations', 'diverged', 'gradient', 'mspbe'])
+        """
+        return frames.grid_dataframe(self, self._problems(problems), metrics, iterates)
+
+    def to_xarray(
+        self,
+        problems: Problem | Sequence[Problem] | None = None,
+        metrics: str | Iterable[str] | None = None,
+    ) -> Any:
+        """An ``xarray.Dataset``, the results along an axis ``cell`` with the labels as its coordinates.
+
+        As :meth:`RunResult.to_xarray`, with ``problems`` those of the grid. Cells with fewer records or runs than
+        others are filled up: with NaN, counts with −1.
+
+        Examples
+        --------
+        >>> import gqlab as gq
+        >>> mdp = gq.garnet(seed=0)
+        >>> problem = gq.Problem(mdp, gq.random_features(mdp, dim=4))
+        >>> grid = gq.grid(problem, gq.sweep(gq.GreedyGQ, eta_theta=[0.01, 0.1]), n_samples=1000, n_runs=5)
+        >>> data = grid.to_xarray(problem)
+        >>> dict(data.sizes), data.gradient.dims
+        ({'cell': 2, 'run': 5, 'record': 2, 'feature': 4}, ('cell', 'run', 'record'))
+        """
+        return frames.grid_dataset(self, self._problems(problems), metrics)
+
+    def _names(self, argument: str, given: Any) -> list[str]:
+        """Names of labels: one or several."""
+        names = [given] if isinstance(given, str) else list(given) if isinstance(given, Iterable) else [given]
+        return [checks.one_of(argument, name, self.labels) for name in names]
+
+    def _problems(self, given: Any) -> list[Problem] | None:
+        """The problems of the grid as they are given, one for each label ``problem``."""
+        if given is None:
+            return None
+        problems = list(given) if isinstance(given, Iterable) else [given]
+        for k, problem in enumerate(problems):
+            checks.instance(f"problems[{k}]", problem, Problem, "a Problem")
+        places = self.labels["problem"]
+        if len(places) and int(places.max()) >= len(problems):
+            raise ValueError(
+                f"problems has {len(problems)}, expected those of the grid, at least {int(places.max()) + 1}"
+            )
+        for k in np.unique(places):
+            first = self.results[int(np.flatnonzero(places == k)[0])]
+            metrics.check_problem(problems[int(k)], first, f"problems[{k}]")
+        return problems
+
+    def _metric(self, metric: Any, problems: list[Problem] | None) -> Metric:
+        watched = list(self.results[0].watched) if len(self) else []
+        return metrics.check_metric(metric, None if problems is None else problems[0], watched)
+
+    def _score(self, k: int, metric: Metric, problems: list[Problem] | None, largest: bool) -> float:
+        """The mean of a cell's runs, of which less is better; infinite where one is lost."""
+        problem = None if problems is None else problems[int(self.labels["problem"][k])]
+        runs = metrics.final(self.results[k], metric, problem)
+        return float((-runs if largest else runs).mean()) if np.isfinite(runs).all() else np.inf
 
     def _cells(self, places: NDArray[np.intp]) -> GridResult:
         return GridResult(Chosen(self.results, places), {name: c[places] for name, c in self.labels.items()})

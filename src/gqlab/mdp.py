@@ -84,6 +84,8 @@ class FiniteMDP(checks.Frozen):
         self.discount: FloatArray = checks.frozen(_discount(discount, S, A, self.terminal))
         #: Where the states came from: ``state_ids[s]`` is the environment's own number of state s.
         self.state_ids: NDArray[np.intp] = checks.frozen(np.arange(S))
+        #: Rows and columns, where the environment's states are the cells of a grid.
+        self.grid_shape: tuple[int, int] | None = None
 
     @property
     def n_states(self) -> int:
@@ -145,7 +147,7 @@ class FiniteMDP(checks.Frozen):
         >>> taxi, int(taxi.state_ids[-1])
         (FiniteMDP(n_states=404, n_actions=6, n_terminal=4), 499)
         """
-        table, initial = _toy_text(env_id, kwargs)
+        table, initial, shape = _toy_text(env_id, kwargs)
         P, r, ended = _read_table(table)
         keep, terminal = _reachable((P - ended).max(axis=1) > 0, ended.max(axis=1) > 0, initial > 0)
         inside = np.ix_(keep, np.arange(P.shape[1]), keep)
@@ -153,6 +155,7 @@ class FiniteMDP(checks.Frozen):
         gamma = discount if scalar else checks.array("discount", discount, P.shape)[inside]
         mdp = cls(P[inside], r[inside], gamma, terminal[keep], initial[keep])
         mdp.state_ids = checks.frozen(keep)
+        mdp.grid_shape = shape
         return mdp
 
 
@@ -192,8 +195,8 @@ def _some(states: NDArray[np.intp], most: int = 5) -> str:
     return "{" + ", ".join(str(s) for s in states[:most]) + (", …" if len(states) > most else "") + "}"
 
 
-def _toy_text(env_id: str, kwargs: dict[str, Any]) -> tuple[Any, FloatArray]:
-    """The table P of an environment and the distribution of its first state."""
+def _toy_text(env_id: str, kwargs: dict[str, Any]) -> tuple[Any, FloatArray, tuple[int, int] | None]:
+    """The table P of an environment, the distribution of its first state, and its grid where it has one."""
     import gymnasium
 
     if not isinstance(env_id, str):
@@ -212,13 +215,15 @@ def _toy_text(env_id: str, kwargs: dict[str, Any]) -> tuple[Any, FloatArray]:
         table = getattr(env.unwrapped, "P", None)
         initial = getattr(env.unwrapped, "initial_state_distrib", None)
         fickle = getattr(env.unwrapped, "fickle_passenger", False)
+        shape = getattr(env.unwrapped, "shape", np.shape(getattr(env.unwrapped, "desc", ())))
     finally:
         env.close()
     if table is None or initial is None:
         raise ValueError(f"{env_id} has no table P with an initial distribution: only toy-text environments have one")
     if fickle:  # the destination changes in step(), by a coin that P does not know
         raise ValueError(f"fickle_passenger is {fickle!r}: the table P of {env_id} does not know of it, expected False")
-    return table, np.asarray(initial, dtype=np.float64)
+    is_grid = len(shape) == 2 and shape[0] * shape[1] == len(table)  # Taxi's map has fewer cells than states
+    return table, np.asarray(initial, dtype=np.float64), (int(shape[0]), int(shape[1])) if is_grid else None
 
 
 def _refused(env_id: str, kwargs: dict[str, Any], error: Exception) -> str:

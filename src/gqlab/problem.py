@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -89,6 +90,33 @@ class Problem(checks.Frozen):
         if not np.isfinite(q).all():
             raise ValueError("theta is too large: its action values leave the finite numbers")
         return np.array(self.target.policy(q))
+
+    def plot(self, theta: ArrayLike | None = None, *, shape: tuple[int, int] | None = None, ax: Any = None) -> Any:
+        """The problem in a picture, with a value in every state: a grid world with arrows, or a small chain.
+
+        Parameters
+        ----------
+        theta : (d,) array, optional
+            Show π_θ and its values; default: the largest values, with an optimal policy on a grid and the chain of the
+            behaviour policy as a graph.
+        shape : (rows, columns), optional
+            The grid whose cells the states are, row by row; default: that of the environment (Frozen Lake, Cliff
+            Walking), or none: then the chain is drawn, each transition as strong as it is likely.
+        ax : matplotlib Axes, optional
+            Where to draw; default: a new figure. They are returned.
+
+        Examples
+        --------
+        >>> import gqlab as gq
+        >>> lake = gq.FiniteMDP.from_gymnasium("FrozenLake-v1", discount=0.95)
+        >>> problem = gq.Problem(lake, gq.random_features(lake, dim=8))
+        >>> ax = problem.plot()
+        >>> [text.get_text() for text in ax.texts if text.get_text()]
+        ['×', '×', '×', '×', 'G', 'S']
+        """
+        from gqlab.plots.worlds import problem_plot
+
+        return problem_plot(self, theta, shape, ax)
 
     @cached_property
     def fingerprint(self) -> str:

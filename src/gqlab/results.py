@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -156,6 +157,96 @@ class RunResult:
         (True, True)
         """
         return floor_multiple(problem, self)
+
+    def plot(
+        self,
+        problem: Problem | None = None,
+        metric: Any = None,
+        *,
+        x: str = "samples",
+        band: float = 0.8,
+        label: str | None = None,
+        ax: Any = None,
+    ) -> Any:
+        """The curve of a metric: its median over the runs, and a band that holds most of them. The axes are returned.
+
+        A run that diverged counts as infinite from there on: the line ends where half of them have, with a cross.
+
+        Parameters
+        ----------
+        problem : Problem, optional
+            The one that was run: the metric is then exact, at every record.
+        metric : str or function, optional
+            ``"gradient"`` (‖∇J‖²), ``"mspbe"`` (J), ``"reward"`` or ``"value"`` of the policy; without the problem what
+            was watched, a mean over all updates so far (``"gradient.lowest"`` and ``"gradient.largest"`` are the other
+            two); or a function of the result that gives numbers (n_runs, n_records). Default: the first that was
+            watched where no problem is given, else ``"gradient"``.
+        x : "samples", "updates" or "gradient_evaluations"
+        band : float
+            The share of runs in the band; 0: none.
+        label : str, optional
+            The name in the legend.
+        ax : matplotlib Axes, optional
+            Where to draw; default: a new figure.
+
+        Examples
+        --------
+        >>> import gqlab as gq
+        >>> mdp = gq.garnet(seed=0)
+        >>> problem = gq.Problem(mdp, gq.random_features(mdp, dim=4))
+        >>> result = gq.run(problem, gq.GreedyGQ(), n_samples=1000, n_runs=2)
+        >>> ax = result.plot(problem)
+        >>> ax.get_xlabel(), ax.get_ylabel()
+        ('samples', '‖∇J(θ)‖²')
+        """
+        from gqlab.plots.curves import result_plot
+
+        return result_plot(self, problem, metric, x=x, band=band, label=label, ax=ax)
+
+    def to_dataframe(
+        self, problem: Problem | None = None, metrics: str | Iterable[str] | None = None, *, iterates: bool = True
+    ) -> Any:
+        """A ``pandas.DataFrame`` in long form: one row for each record of each run.
+
+        Columns: ``run``, the counts, ``diverged`` (whether it had by then); with the ``problem`` the exact ``metrics``,
+        by default ``gradient`` (‖∇J‖²) and ``mspbe`` (J), also ``reward`` and ``value``, infinite once a run has
+        diverged; what was watched (``gradient_lowest``, ``gradient_mean``, …); with ``iterates`` the entries of θ, ω.
+
+        Examples
+        --------
+        >>> import gqlab as gq
+        >>> mdp = gq.garnet(seed=0)
+        >>> problem = gq.Problem(mdp, gq.random_features(mdp, dim=4))
+        >>> result = gq.run(problem, gq.GreedyGQ(), n_samples=1000, n_runs=2)
+        >>> result.to_dataframe(problem, "mspbe", iterates=False).round(4)
+           run  samples  updates  gradient_evaluations  diverged   mspbe
+        0    0        0        0                     0     False  0.1941
+        1    0     1000     1000                  1000     False  0.1495
+        2    1        0        0                     0     False  0.1941
+        3    1     1000     1000                  1000     False  0.1483
+        """
+        from gqlab.frames import dataframe
+
+        return dataframe(self, problem, metrics, iterates)
+
+    def to_xarray(self, problem: Problem | None = None, metrics: str | Iterable[str] | None = None) -> Any:
+        """An ``xarray.Dataset`` with the axes ``run``, ``record`` and ``feature``, and the counts as coordinates.
+
+        It holds θ, ω, the output, which runs diverged, what was watched and, with the ``problem``, the exact
+        ``metrics`` as in :meth:`to_dataframe`; its attributes are the metadata as text.
+
+        Examples
+        --------
+        >>> import gqlab as gq
+        >>> mdp = gq.garnet(seed=0)
+        >>> problem = gq.Problem(mdp, gq.random_features(mdp, dim=4))
+        >>> data = gq.run(problem, gq.GreedyGQ(), n_samples=1000, n_runs=2).to_xarray(problem)
+        >>> dict(data.sizes), list(data.data_vars)
+        ({'run': 2, 'record': 2, 'feature': 4}, ['theta', 'omega', 'gradient', 'mspbe', 'output', 'diverged'])
+        """
+        from gqlab.frames import dataset
+
+        return dataset(self, problem, metrics)
 
     def watched_columns(self) -> NDArray[Any]:
         """What was watched as the engine records it, (n_runs, n_records, 3 · quantities)."""

@@ -7,7 +7,6 @@ import json
 import math
 import xml.etree.ElementTree as ET
 
-import matplotlib
 import numpy as np
 import pytest
 from PIL import Image
@@ -18,7 +17,7 @@ from gqlab.paper.claims import CLAIMS, THEORY_CLAIMS, judge, judge_all, summary
 from gqlab.paper.departures import CHOICES, DEPARTURES
 from gqlab.paper.design import Scale
 from gqlab.paper.experiments import BY_NAME, EXPERIMENTS, SETTINGS, chosen
-from gqlab.paper.figures import COLOURS, PANEL, STYLE, colour, draw, write_figure
+from gqlab.paper.figures import COLOURS, PANEL, colour, draw, in_style, write_figure
 from gqlab.paper.jobs import Job, lowest_mspbe, measure
 from gqlab.paper.overview import write_overview
 from gqlab.paper.panels import panels
@@ -69,7 +68,7 @@ def test_from_runs_to_figures_and_verdicts(name, tiny_results, tmp_path):
 def test_every_label_stands_inside_its_axes(tiny_results):
     """Names, with a legend that leaves neither side; and panels that do not overlap."""
     for _, _, names in COMPOSITES:
-        with matplotlib.rc_context(fname=str(STYLE)):
+        with in_style("test"):
             figure = draw([panels(tiny_results[name])[0] for name in names])
             figure.canvas.draw()
         for axes in figure.axes:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import csv
 import io
-import math
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
-import matplotlib
 import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
@@ -17,15 +16,17 @@ from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormat
 
 from gqlab.files import write_whole
 from gqlab.paper.panels import Panel, Series
+from gqlab.plots.style import BLUE, GREEN, PURPLE, VERMILION, label_powers, short, styled
 
-STYLE = Path(__file__).with_name("paper.mplstyle")
+#: What these figures set besides gqlab's own style.
+SIZES = Path(__file__).with_name("paper.mplstyle")
 
 #: One colour for each algorithm everywhere; Okabe and Ito's palette, safe for colour-blind eyes.
 COLOURS = {
-    "Greedy-GQ": "#d55e00",
-    "VR-Greedy-GQ": "#0072b2",
-    "actor-critic": "#009e73",
-    "policy gradient": "#cc79a7",
+    "Greedy-GQ": VERMILION,
+    "VR-Greedy-GQ": BLUE,
+    "actor-critic": GREEN,
+    "policy gradient": PURPLE,
     "Q-learning": "#7f7f7f",
 }
 
@@ -39,7 +40,10 @@ MANY = 3
 #: With more names than this a legend has two columns, and so much of the height above the curves.
 FEW, HEADROOM = 3, 0.28
 
-_RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+def in_style(salt: str) -> AbstractContextManager[None]:
+    """The style of the reproduction's figures; the names inside an SVG depend on ``salt`` alone."""
+    return styled(SIZES, **{"svg.hashsalt": salt})
 
 
 def colour(label: str) -> str:
@@ -52,7 +56,7 @@ def colour(label: str) -> str:
 
 def write_figure(folder: Path, name: str, panels: Sequence[Panel], kinds: tuple[str, ...] = ("png", "svg")) -> None:
     """``name``.png (300 dots to the inch), .svg, where asked .pdf, and .csv in ``folder``."""
-    with matplotlib.rc_context(fname=str(STYLE), rc={"svg.hashsalt": name}):
+    with in_style(name):
         figure = draw(panels)
         for kind in kinds:
             save(figure, folder / f"{name}.{kind}")
@@ -70,7 +74,7 @@ def write_figure(folder: Path, name: str, panels: Sequence[Panel], kinds: tuple[
 
 def panel_svg(panel: Panel, salt: str) -> str:
     """One panel alone as SVG text, for the page."""
-    with matplotlib.rc_context(fname=str(STYLE), rc={"svg.hashsalt": salt}):
+    with in_style(salt):
         return svg_text(draw([panel]))
 
 
@@ -110,16 +114,16 @@ def draw_panel(axes: Any, panel: Panel) -> None:
         axes.set_yscale("log")
     if panel.log_x:
         axes.set_xscale("log")
-    axes.xaxis.set_major_formatter(FuncFormatter(_short))
+    axes.xaxis.set_major_formatter(FuncFormatter(short))
     axes.xaxis.set_major_locator(
         MaxNLocator(4, steps=[1, 2, 2.5, 3, 5, 10]) if not panel.log_x else LogLocator(subs=(1,))
     )  # fmt: skip
     axes.xaxis.set_minor_formatter(NullFormatter())
     axes.xaxis.set_minor_locator(NullLocator())
     if panel.log_y:
-        _label_powers(axes)
+        label_powers(axes, MANY)
     else:
-        axes.yaxis.set_major_formatter(FuncFormatter(_short))
+        axes.yaxis.set_major_formatter(FuncFormatter(short))
     axes.margins(x=0.02 if not panel.log_x else 0.06)
     handles, labels = _named(axes)
     if len(labels) > FEW:  # two columns above the curves, where room is made for them
@@ -160,30 +164,3 @@ def _draw_series(axes: Any, series: Series) -> None:
         label = "… tuned" if tuned else series.label
         width = 2.0 if series.label == "Greedy-GQ" else 1.1  # it shows beside one that lies on it
         axes.plot(series.x, series.middle, color=tint, ls=dash, lw=width, label=label, drawstyle=kind)
-
-
-def _label_powers(axes: Any) -> None:
-    """Powers of ten in plain letters; where less than one and a half decades are seen, their multiples too."""
-    low, high = axes.get_ylim()
-    decades = math.log10(high / low)
-    axes.yaxis.set_major_formatter(FuncFormatter(_power))
-    axes.yaxis.set_minor_formatter(FuncFormatter(_power) if decades < 1.5 else NullFormatter())
-    if decades < 1.5:
-        axes.yaxis.set_minor_locator(LogLocator(subs=(2, 5) if decades > 0.6 else (2, 3, 4, 5, 6, 8)))
-    elif decades > MANY:  # no ticks that nobody reads, and each takes its time to draw
-        axes.yaxis.set_minor_locator(NullLocator())
-
-
-def _power(value: float, _position: int) -> str:
-    """0.003 as 3·10⁻³."""
-    exponent = math.floor(math.log10(value) + 1e-9)
-    factor = round(value / 10.0**exponent)
-    power = f"10{str(exponent).translate(_RAISED)}"
-    return power if factor == 1 else f"{factor}·{power}"
-
-
-def _short(value: float, _position: int) -> str:
-    """12000 as 12k."""
-    if abs(value) >= 1e6:
-        return f"{value / 1e6:g}M"
-    return f"{value / 1e3:g}k" if abs(value) >= 1000 else f"{value:g}"

@@ -8,14 +8,13 @@ import math
 from pathlib import Path
 from typing import Any
 
-import matplotlib
 import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from gqlab.files import write_whole
 from gqlab.paper.claims import Judged
-from gqlab.paper.figures import STYLE, save
+from gqlab.paper.figures import in_style, save
 from gqlab.paper.statistics import HOLDS, REVERSED, UNDECIDED, WEAKER, Side
 from gqlab.paper.strips import toward
 from gqlab.paper.words import PREVIEW, headline, number
@@ -31,7 +30,7 @@ WIDTH, TEXT, PLOT = 9.4, 5.15, 2.9
 
 def write_overview(folder: Path, judged: tuple[Judged, ...], quick: bool = False) -> None:
     """``claims``.png, .svg and .csv in ``folder``."""
-    with matplotlib.rc_context(fname=str(STYLE), rc={"svg.hashsalt": "claims"}):
+    with in_style("claims"):
         figure = draw(judged, quick)
         save(figure, folder / "claims.png")
         save(figure, folder / "claims.svg")

@@ -1,0 +1,197 @@
+"""Pictures of finite problems: grid worlds with values and arrows, and small chains as graphs.
+
+Both show a value in every state (its colour) and what a policy does there: that of θ, or an optimal one.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import matplotlib
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from gqlab import checks
+from gqlab.checks import FloatArray
+from gqlab.plots.style import GREEN, GREY, INK, VERMILION, axes_of, styled
+from gqlab.problem import Problem
+
+#: Above so many states a graph is a knot, and a grid world has cells that nobody can read.
+MOST_NODES, MOST_CELLS = 24, 900
+
+#: Probabilities below this are not drawn.
+LEAST_SEEN = 0.02
+
+#: Actions whose probability is this close to the largest get an arrow too.
+TIE = 1e-6
+
+
+def problem_plot(problem: Problem, theta: ArrayLike | None, shape: Any, ax: Any) -> Any:
+    """Values and policy of θ, or optimal ones: on a grid where the states are its cells, else as a graph."""
+    size = problem.mdp.grid_shape if shape is None else _shape(problem, shape)
+    n, most = problem.mdp.n_states, MOST_NODES if size is None else MOST_CELLS
+    if n > most:
+        raise ValueError(f"problem has {n:,} states, more than the {most} that a picture can show")
+    at = None if theta is None else checks.array("theta", theta, (problem.dim,))
+    with styled():
+        value, policy = _solution(problem, at)
+        if size is not None:
+            return _draw_grid(problem, value, policy, size, ax)
+        return _draw_graph(problem, value, policy if at is not None else problem.behavior, ax)
+
+
+def _shape(problem: Problem, shape: Any) -> tuple[int, int]:
+    given = checks.plain_array("shape", shape)
+    if given.shape != (2,) or given.dtype.kind not in "iu" or given.min() < 1:
+        raise ValueError(f"shape is {checks.shown(shape)}, expected (rows, columns)")
+    rows, columns = (int(n) for n in given)
+    most = int(problem.mdp.state_ids.max())
+    if rows * columns <= most:
+        raise ValueError(f"shape is {(rows, columns)}: {rows * columns} cells do not hold state {most}")
+    return rows, columns
+
+
+def _solution(problem: Problem, theta: FloatArray | None) -> tuple[FloatArray, FloatArray]:
+    """A value of every state, and probabilities of the actions: of π_θ, or the largest value and what reaches it."""
+    if theta is not None:
+        return problem.exact.value(theta), problem.policy(theta)
+    mdp, value = problem.mdp, problem.exact.optimal_value
+    q = (mdp.transition * (mdp.reward + mdp.discount * value)).sum(axis=-1)
+    best = q >= q.max(axis=1, keepdims=True) - TIE * max(1.0, np.abs(q).max())
+    return value, best / best.sum(axis=1, keepdims=True)
+
+
+# --- Grid worlds ----------------------------------------------------------------------------------------------------
+
+
+def directions(problem: Problem, shape: tuple[int, int]) -> FloatArray:
+    """Where each action leads, (A, 2) as (columns, rows) of −1, 0 or 1: its mean move between neighbours."""
+    ids = problem.mdp.state_ids
+    rows, columns = np.divmod(ids, shape[1])
+    down, right = rows[None, :] - rows[:, None], columns[None, :] - columns[:, None]  # (S, S)
+    near = np.abs(down) + np.abs(right) == 1
+    weights = np.where(near[:, None, :], problem.mdp.transition, 0.0)
+    moves = np.stack(
+        [(weights * right[:, None, :]).sum(axis=(0, 2)), (weights * down[:, None, :]).sum(axis=(0, 2))], axis=-1
+    )
+    largest = np.abs(moves).max(axis=-1, keepdims=True)
+    along = np.abs(moves) >= largest - 1e-9  # the edges of the grid bend the mean a little
+    return np.where(along, np.sign(np.round(moves, 9)), 0.0)
+
+
+def _draw_grid(problem: Problem, value: FloatArray, policy: FloatArray, shape: tuple[int, int], ax: Any) -> Any:
+    mdp, (rows, columns) = problem.mdp, shape
+    axes = axes_of(ax, (1.4 + 0.72 * columns, 0.5 + 0.72 * rows) if max(shape) <= 12 else None)
+    cells = np.full(rows * columns, np.nan)
+    live = ~mdp.terminal
+    cells[mdp.state_ids[live]] = value[live]
+    colours = matplotlib.colormaps["cividis"].with_extremes(bad="#d0d7de")
+    edges = np.arange(columns + 1) - 0.5, np.arange(rows + 1) - 0.5
+    image = axes.pcolormesh(*edges, cells.reshape(shape), cmap=colours, edgecolors="white", linewidth=2)
+    axes.set(aspect="equal", xlim=edges[0][[0, -1]], ylim=edges[1][[-1, 0]], xticks=[], yticks=[])
+    axes.grid(False)
+    axes.spines[:].set_visible(False)
+    axes.figure.colorbar(image, ax=axes, label="value", shrink=0.85, fraction=0.046)
+    middle = (np.nanmin(cells) + np.nanmax(cells)) / 2
+    _draw_arrows(axes, problem, policy, shape, np.where(value > middle, INK, "white"))
+    _name_cells(axes, problem, shape, np.where(value > middle, INK, "white"))
+    return axes
+
+
+def _draw_arrows(axes: Any, problem: Problem, policy: FloatArray, shape: tuple[int, int], ink: NDArray[Any]) -> None:
+    """An arrow for every action, as long as it is likely."""
+    ways = directions(problem, shape)
+    for s in np.flatnonzero(~problem.mdp.terminal):
+        row, column = divmod(int(problem.mdp.state_ids[s]), shape[1])
+        likely = np.flatnonzero(policy[s] > 0.05)
+        for a in likely:
+            step = (0.28 if len(likely) == 1 else 0.38 * np.sqrt(policy[s, a] / policy[s].max())) * ways[a]
+            tail = -step if len(likely) == 1 else 0 * step
+            arrow = {
+                "arrowstyle": "-|>",
+                "color": ink[s],
+                "linewidth": 1.3,
+                "mutation_scale": 9,
+                "shrinkA": 0,
+                "shrinkB": 0,
+            }
+            if np.any(step):
+                axes.annotate(
+                    "", (column + step[0], row + step[1]), (column + tail[0], row + tail[1]), arrowprops=arrow
+                )
+
+
+def _name_cells(axes: Any, problem: Problem, shape: tuple[int, int], ink: NDArray[Any]) -> None:
+    """Where episodes begin and end: S, G, and × where an end pays less than another."""
+    mdp = problem.mdp
+    ends = np.flatnonzero(mdp.terminal)
+    arriving = np.array([mdp.reward[..., s][mdp.transition[..., s] > 0].max(initial=-np.inf) for s in ends])
+    for s, pay in zip(ends, arriving, strict=True):
+        row, column = divmod(int(mdp.state_ids[s]), shape[1])
+        goal = pay == arriving.max()
+        text, colour = ("G", GREEN) if goal else ("×", VERMILION)
+        axes.text(column, row, text, color=colour, ha="center", va="center", weight="bold", size=14)
+    if mdp.initial is not None:
+        for s in np.flatnonzero(mdp.initial > 0):
+            row, column = divmod(int(mdp.state_ids[s]), shape[1])
+            axes.text(column - 0.42, row - 0.4, "S", color=ink[s], ha="left", va="top", weight="bold", size=9)
+
+
+# --- Graphs ---------------------------------------------------------------------------------------------------------
+
+
+def _draw_graph(problem: Problem, value: FloatArray, policy: FloatArray, ax: Any) -> Any:
+    """States on a circle, coloured by value; an arrow is as strong as its transition is likely."""
+    mdp = problem.mdp
+    n = mdp.n_states
+    chain = np.einsum("sa,sat->st", policy, mdp.transition)
+    axes = axes_of(ax, (5.2, 4.4))
+    angle = np.pi / 2 - 2 * np.pi * np.arange(n) / n
+    place = np.stack([np.cos(angle), np.sin(angle)], axis=-1) * (n > 1)
+    radius = min(0.17, 1.9 / max(n, 2))
+    for s, t in np.argwhere(chain > LEAST_SEEN):
+        _draw_arc(axes, place[s], place[t], float(chain[s, t]), radius)
+    dots = axes.scatter(
+        *place.T, s=1.0, c=value, cmap="cividis", zorder=0
+    )  # the colour bar's; the circles below have their size in the data's units
+    from matplotlib.patches import Circle
+
+    shades = dots.to_rgba(value)
+    for s, shade in enumerate(shades):
+        end = bool(mdp.terminal[s])
+        axes.add_patch(
+            Circle(
+                place[s],
+                radius,
+                facecolor=shade,
+                edgecolor=VERMILION if end else INK,
+                linewidth=2.5 if end else 1,
+                zorder=3,
+            )
+        )
+        dark = np.dot(shade[:3], (0.3, 0.59, 0.11)) < 0.5
+        axes.text(
+            *place[s], str(mdp.state_ids[s]), color="white" if dark else INK, ha="center", va="center", size=9, zorder=4
+        )
+    axes.set(xlim=(-1.5, 1.5), ylim=(-1.5, 1.5), aspect="equal")
+    axes.axis("off")
+    if np.ptp(value) > 0:
+        axes.figure.colorbar(dots, ax=axes, label="value", shrink=0.7, fraction=0.046)
+    return axes
+
+
+def _draw_arc(axes: Any, start: FloatArray, end: FloatArray, probability: float, radius: float) -> None:
+    """A curved arrow from circle to circle, or a loop on the outer side of one."""
+    if np.array_equal(start, end):
+        out = start / np.linalg.norm(start) if np.any(start) else np.array([0.0, 1.0])
+        side = 0.55 * np.array([-out[1], out[0]])
+        first, last, bend = start + radius * (0.85 * out + side), start + radius * (0.85 * out - side), -1.6
+    else:
+        way = (end - start) / np.linalg.norm(end - start)
+        turn = np.array([way[1], -way[0]]) * 0.35  # both directions between two states are seen
+        first, last, bend = start + radius * (way - turn), end - radius * (1.12 * way + turn), 0.13
+    look = {
+        "arrowstyle": "-|>", "mutation_scale": 11, "color": GREY, "linewidth": 0.5 + 2.2 * probability,
+        "alpha": 0.35 + 0.65 * probability, "shrinkA": 0, "shrinkB": 0, "connectionstyle": f"arc3,rad={bend}",
+    }  # fmt: skip
+    axes.annotate("", last, first, arrowprops=look, zorder=1)
