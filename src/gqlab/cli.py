@@ -18,6 +18,7 @@ from gqlab.compare.commands import compare
 from gqlab.data.commands import health
 from gqlab.learn.fit_command import fit
 from gqlab.learn.train_command import train
+from gqlab.learn.watch_command import watch
 from gqlab.paper.commands import list_experiments, reproduce
 from gqlab.theory.commands import rates, theory
 
@@ -30,6 +31,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "health": health,
     "train": train,
     "fit": fit,
+    "watch": watch,
     "benchmark": benchmark,
 }
 

@@ -149,7 +149,12 @@ class Agent:
     @property
     def model(self) -> LinearQ:
         """What was learned so far, as a model of its own."""
-        about = {"algorithm": self.algorithm.to_dict(), "timesteps": self.num_timesteps, "seed": self.seed}
+        about = {
+            "algorithm": self.algorithm.to_dict(),
+            "timesteps": self.num_timesteps,
+            "seed": self.seed,
+            "env": recipe_of(self.env),
+        }
         discount = min(self.discount, np.nextafter(1.0, 0.0))
         return LinearQ(self.theta, self.encoder, self.target, discount, metadata=about)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,15 +16,15 @@ if TYPE_CHECKING:
     from gqlab.learn.linear_q import Evaluation, LinearQ
 
 
-def make_env(env: Any) -> Any:
-    """An environment: a Gymnasium id, or one that is there already, single or vectorised."""
+def make_env(env: Any, **more: Any) -> Any:
+    """An environment: a Gymnasium id, made with ``more`` keywords, or one that is there, single or vectorised."""
     try:
         import gymnasium
     except ImportError:
         raise ValueError("env: Gymnasium is missing; pip install gymnasium") from None
     if isinstance(env, str):
         try:
-            return gymnasium.make(env)
+            return gymnasium.make(env, **more)
         except gymnasium.error.Error as error:
             raise ValueError(f"env is {env!r}: {one_line(error)}") from None
     if not isinstance(env, gymnasium.Env | gymnasium.vector.VectorEnv):
@@ -43,14 +44,16 @@ def recipe_of(env: Any) -> dict[str, Any] | None:
     return {"id": spec.id, "max_episode_steps": spec.max_episode_steps, **kept}
 
 
-def env_of(recipe: dict[str, Any]) -> Any:
-    """The environment of a recipe. It may come from a file: an id that would import a module is refused."""
+def env_of(recipe: Any, **more: Any) -> Any:
+    """The environment of a recipe, with ``more`` keywords. It may come from a file: an id that would import a module is refused."""
     import gymnasium
 
-    if ":" in str(recipe["id"]):
+    if not isinstance(recipe, dict) or not isinstance(recipe.get("id"), str):
+        raise ValueError(f"env is missing: {checks.shown(recipe)} does not say how to make one")
+    if ":" in recipe["id"]:
         raise ValueError(f"env is missing: {recipe['id']!r} would import a module, which no file may ask for")
     try:
-        return gymnasium.make(**recipe)
+        return gymnasium.make(**{**recipe, **more})
     except (gymnasium.error.Error, TypeError) as error:
         raise ValueError(f"env is missing: {recipe!r} cannot be made: {one_line(error)}") from None
 
@@ -73,8 +76,15 @@ def single_spaces(env: Any) -> tuple[Flattener, int]:
 EVALUATION = 1_000_000
 
 
-def play(model: LinearQ, env: Any, n_episodes: int, deterministic: bool, seed: int) -> Evaluation:
-    """The returns of a model's policy."""
+def play(
+    model: LinearQ,
+    env: Any,
+    n_episodes: int,
+    deterministic: bool,
+    seed: int,
+    look: Callable[[], None] = lambda: None,
+) -> Evaluation:
+    """The returns of a model's policy; ``look`` is called in every state."""
     from gqlab.learn.linear_q import Evaluation
 
     made = make_env(env)
@@ -93,6 +103,7 @@ def play(model: LinearQ, env: Any, n_episodes: int, deterministic: bool, seed: i
         for k in range(n_episodes):
             observation, _ = made.reset(seed=int(np.random.SeedSequence([seed, k]).generate_state(1)[0]))
             over = False
+            look()
             while not over:
                 flat.write(observation, shown)
                 q = chooser.q(shown)
@@ -101,6 +112,7 @@ def play(model: LinearQ, env: Any, n_episodes: int, deterministic: bool, seed: i
                 returns[k] += float(reward)
                 lengths[k] += 1
                 over = terminated or truncated
+                look()
     finally:
         if made is not env:
             made.close()
