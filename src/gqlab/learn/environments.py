@@ -45,7 +45,7 @@ def recipe_of(env: Any) -> dict[str, Any] | None:
 
 
 def env_of(recipe: Any, **more: Any) -> Any:
-    """The environment of a recipe, with ``more`` keywords. It may come from a file: an id that would import a module is refused."""
+    """The environment of a recipe, which may come from a file: an id that would import a module is refused."""
     import gymnasium
 
     if not isinstance(recipe, dict) or not isinstance(recipe.get("id"), str):

@@ -96,16 +96,21 @@ def _compare(
     first = next(iter(results.values()))
     chosen = metrics.check_metric(metric, problem, list(first.watched))
     checks.one_of("x", x, COUNTS)
-    lines = [Line(name, getattr(r, x), _curve_values(r, chosen, problem)) for name, r in results.items()]
+    lines = [Line(name, *_curve(r, chosen, problem, x)) for name, r in results.items()]
     with styled():
         return draw(lines, TITLES[x], metrics.title(chosen, problem), band, ax)
 
 
-def _curve_values(result: RunResult, metric: Metric, problem: Problem | None) -> FloatArray:
-    found = metrics.values(result, metric, problem)
+def _curve(result: RunResult, metric: Metric, problem: Problem | None, x: str) -> tuple[NDArray[Any], FloatArray]:
+    """Where a curve has points, (n,), and what the runs are there, (n_runs, n).
+
+    Of records with the same number of samples, those of an inner loop, the last counts.
+    """
+    found, at = metrics.values(result, metric, problem), getattr(result, x)
     if found.ndim != 2:
         raise ValueError(f"metric gives shape {found.shape}, expected one number for each record of each run")
-    return found
+    last = np.append(np.diff(at) > 0, True)
+    return at[last], found[:, last]
 
 
 def grid_plot(
@@ -132,7 +137,7 @@ def grid_plot(
         raise ValueError(
             f"by: that makes {len(groups)} lines, expected at most {MOST_LINES}; name fewer, or select cells"
         )
-    line = _curve if x in COUNTS else _sensitivity
+    line = _side_by_side if x in COUNTS else _sensitivity
     lines = [line(grid, cells, problems, metric, x, _name(grid, cells[0], by)) for cells in groups.values()]
     with styled():
         problem = None if problems is None else problems[0]
@@ -151,20 +156,19 @@ def _problem(grid: GridResult, problems: Sequence[Problem] | None, k: int) -> Pr
     return None if problems is None else problems[int(grid.labels["problem"][k])]
 
 
-def _curve(
+def _side_by_side(
     grid: GridResult, cells: list[int], problems: Sequence[Problem] | None, metric: Metric, x: str, name: str | None
 ) -> Line:
     """The runs of several cells, side by side; their records must be the same."""
-    at: NDArray[Any] | None = None
-    runs = []
+    places: list[NDArray[Any]] = []
+    runs: list[FloatArray] = []
     for k in cells:
-        result = grid.results[k]
-        here = getattr(result, x)
-        if at is not None and not np.array_equal(here, at):
+        at, found = _curve(grid.results[k], metric, _problem(grid, problems, k), x)
+        if places and not np.array_equal(at, places[0]):
             raise ValueError(f"by: cells of the line {name!r} were recorded at different {x}; name what they differ in")
-        at = here
-        runs.append(_curve_values(result, metric, _problem(grid, problems, k)))
-    return Line(name, np.asarray(at), np.concatenate(runs))
+        places.append(at)
+        runs.append(found)
+    return Line(name, places[0], np.concatenate(runs))
 
 
 def _sensitivity(
@@ -212,7 +216,7 @@ def draw(lines: Sequence[Line], x_title: str, y_title: str, band: float, ax: Any
         dash, seen = DASHES[(start + k) // len(PALETTE) % len(DASHES)], np.isfinite(middle)
         marker = "o" if points else ""
         axes.plot(line.x[seen], middle[seen], color=colours[k], linestyle=dash, marker=marker, label=line.label)
-        _mark_lost(axes, line.x[np.isinf(middle)], colours[k], points)
+        _mark_lost(axes, line.x[np.isinf(middle)], 0.98 - 0.04 * k, colours[k], points)
     if share:
         _draw_bands(axes, over, colours)
     if axes.get_yscale() == "log":
@@ -251,9 +255,11 @@ def _set_scales(axes: Any, over: Sequence[tuple[Line, Band]], points: bool) -> N
         axes.xaxis.set_major_formatter(FuncFormatter(short))
 
 
-def _mark_lost(axes: Any, lost: NDArray[Any], colour: str, points: bool) -> None:
-    """Crosses at the upper edge: every lost point, or of a curve the first."""
+def _mark_lost(axes: Any, lost: NDArray[Any], height: float, colour: str, points: bool) -> None:
+    """Crosses near the upper edge: every lost point, or of a curve the first."""
     shown = lost if points else lost[:1]
     if len(shown):
         top = axes.get_xaxis_transform()  # x in the data, y from 0 to 1
-        axes.plot(shown, np.full(len(shown), 0.98), "x", color=colour, transform=top, clip_on=False, markeredgewidth=2)
+        axes.plot(
+            shown, np.full(len(shown), height), "x", color=colour, transform=top, clip_on=False, markeredgewidth=2
+        )
