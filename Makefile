@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 ANCHORS ?=
 PEERS ?=
 
-.PHONY: help setup test bounds fuzz chaos reproduce bench docs docs-check tutorials format clean
+.PHONY: help setup test bounds fuzz chaos reproduce bench gallery docs docs-check tutorials format clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort
@@ -41,6 +41,9 @@ reproduce: setup ## Run the experiments; tables on screen, figures under results
 
 bench: setup ## Measure speed; ANCHORS=PATH and PEERS="NAME=PATH ..." are timed beside ours
 	$(BIN)/python -m benchmarks $(if $(ANCHORS),--anchors $(ANCHORS)) $(foreach peer,$(PEERS),--peer $(peer))
+
+gallery: setup ## Draw the pictures of docs/gallery again, and write its page
+	$(BIN)/python docs/gallery/build.py
 
 docs: $(VENV)/.docs ## Build the documentation as a site in site/
 	$(BIN)/sphinx-build -W --keep-going -q -b html docs site

@@ -1,7 +1,7 @@
 """Q-learning diverges where Greedy-GQ does not
 
-Baird's star: seven states and no reward, so Q = 0 is the answer. From the usual start off-policy Q-learning runs away from
-it, however small its steps. Greedy-GQ descends a gradient: its error falls, and stays down.
+Baird's star: seven states and no reward, so Q = 0 is the answer. From the usual start off-policy Q-learning
+runs away from it, however small its steps. Greedy-GQ descends a gradient: its error falls, and stays down.
 """
 
 import gqlab as gq
@@ -9,7 +9,7 @@ import matplotlib.pyplot as plt
 
 plt.style.use("gqlab.plots.gqlab")
 problem = gq.baird()
-start = dict(n_samples=50_000, n_runs=20, theta0=[1, 1, 1, 1, 1, 1, 10], record_every=250)
+start = dict(n_samples=20_000, n_runs=20, theta0=[1, 1, 1, 1, 1, 1, 10], record_every=100)
 results = {
     "Q-learning": gq.run(problem, gq.QLearning(0.02), **start),
     "Greedy-GQ": gq.run(problem, gq.GreedyGQ(0.02, 0.05), **start),

@@ -1,6 +1,7 @@
-"""Make the pictures of the gallery and its page: ``make gallery``, or some of them: ``python docs/gallery/build.py lake tiles``.
+"""Make the pictures of the gallery and its page: ``make gallery``.
 
-Every other file here is one picture: a title, a few words, and a script that stands on its own.
+Some of them: ``python docs/gallery/build.py lake tiles``. Every other file here is one picture: a title, a few
+words, and a script that stands on its own.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ NAMES = ("baird", "variance", "lake", "step_sizes", "floor", "mountain_car", "ti
 
 PAGE = """# Gallery
 
-Pictures that gqlab draws, each with the whole script that made it. `make gallery` makes them all again; so does copying one
-into a file of your own.
+Pictures made with gqlab, each with the whole script that made it: copy it into a file of your own. `make gallery` makes
+them all again.
 """
 
 

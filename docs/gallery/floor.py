@@ -1,7 +1,8 @@
 """How far from the statistical floor
 
-The floor is what the samples of a run allow: ‖∇J‖² at the stationary point of the objective that they make. All algorithms
-saw the same 300,000 samples, with their default step sizes; those that reuse or average them reach the floor.
+The floor is what the samples of a run allow: ‖∇J‖² at the stationary point of the objective that they make. All
+algorithms saw the same 300,000 samples, with their default step sizes; those that reuse or average them reach
+the floor.
 """
 
 import gqlab as gq
@@ -19,5 +20,6 @@ ax.plot(list(multiples.values()), list(multiples), "o", markersize=9)
 for name, multiple in multiples.items():
     ax.annotate(f"{multiple:.3g} ×", (multiple, name), (10, 0), textcoords="offset points", va="center")
 ax.axvline(1, color="#d55e00", zorder=0)
+ax.margins(y=0.15)
 ax.set(title="‖∇J‖² in multiples of the floor", xscale="log", xlim=(0.7, 5 * max(multiples.values())))
 fig.savefig("floor.png")

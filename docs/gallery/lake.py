@@ -1,7 +1,7 @@
 """A policy for the frozen lake
 
-What two methods learned from the same million random steps on slippery ice, one weight for every state and action. The
-colours are exact values of their policies. The variance-reduced one has found an optimal policy: near a hole it is best to
+What two methods with constant steps learned from the same million random moves on slippery ice. The colours are
+exact values of their policies. The variance-reduced one has found an optimal policy: near a hole it is best to
 walk away from it, and let the ice do the rest.
 """
 

@@ -1,8 +1,8 @@
 """What a mountain car has learned
 
-The value of every position and speed after 50,000 steps of the preset agent, tile coding with Sarsa(λ). The white line is
-an episode of its policy, a dot for every step: it rocks back and forth until it is fast enough. The yellow corners were
-never visited.
+The value of every position and speed after 50,000 steps of the preset agent, tile coding with Sarsa(λ). The
+white line is an episode of its policy, a dot for every step: it rocks back and forth until it is fast enough.
+The yellow corners were never visited.
 """
 
 import gqlab as gq

@@ -1,7 +1,7 @@
 """How much the step size matters
 
-Three algorithms, twelve step sizes and twenty runs each, in one call; then the exact ‖∇J‖² where the runs end. Lines are
-medians, bands hold the middle 80 %, and a cross says that most runs diverged.
+Three algorithms, twelve step sizes and twenty runs each, in one call; then the exact ‖∇J‖² where the runs end.
+Lines are medians, bands hold the middle 80 %, and a cross says that most runs diverged.
 """
 
 import gqlab as gq

@@ -1,7 +1,8 @@
 """What a tile coder takes to be alike
 
-What is learned in one state is known in others as far as they share tiles. For three states of a square, the white dots: the
-share of their tiles that every other state lies in too, for 1, 4 and 16 tilings of the same width.
+What is learned in one state is known in others as far as they share tiles. For three states of a square, the
+white dots: the share of their tiles that every other state lies in too, for 1, 4 and 16 tilings of the same
+width.
 """
 
 import gqlab as gq

@@ -1,8 +1,8 @@
 """Variance reduction, at the same step sizes
 
-Greedy-GQ stops falling where the noise of its samples carries it as far as the gradient does. VR-Greedy-GQ compares every
-sample with a batch of them and gets further; with batches that grow it goes on. Lines are medians of 40 runs, bands hold
-the middle 80 %, and ‖∇J‖² is exact.
+Greedy-GQ stops falling where the noise of its samples carries it as far as the gradient does. VR-Greedy-GQ
+compares every sample with a batch of them and gets further; with batches that grow it goes on. Lines are
+medians of 40 runs, bands hold the middle 80 %, and ‖∇J‖² is exact.
 """
 
 import gqlab as gq

@@ -81,6 +81,17 @@ def one_of(name: str, value: Any, known: Iterable[str]) -> str:
     return str(value)
 
 
+def several(name: str, value: Any) -> list[Any]:
+    """One thing, or a sequence of them, as a list that is not empty."""
+    try:
+        values = [value] if np.ndim(value) == 0 and not isinstance(value, Iterable) else list(value)
+    except Exception:
+        raise ValueError(f"{name} is {shown(value)}, expected one or several in a list") from None
+    if not values:
+        raise ValueError(f"{name} is empty")
+    return values
+
+
 def finite(name: str, value: FloatArray) -> None:
     """No NaN and no infinity."""
     bad = np.argwhere(~np.isfinite(value))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -32,12 +32,12 @@ def needed(package: str) -> Any:
         raise ImportError(f"{package} is missing; pip install 'gqlab[frames]'") from None
 
 
-def chosen_metrics(problem: Problem | None, names: Any, watched: Sequence[str]) -> list[str]:
+def chosen_metrics(problem: Problem | None, names: Any) -> list[str]:
     """Which exact quantities become columns: those that are asked for, or ``gradient`` and ``mspbe``."""
     if names is None:
         return ["gradient", "mspbe"] if problem is not None else []
-    several = [names] if isinstance(names, str) else list(names) if isinstance(names, Iterable) else [names]
-    if problem is None and several:
+    several = [names] if isinstance(names, str) else checks.several("metrics", names)
+    if problem is None:
         raise ValueError(f"metrics is {checks.shown(names)}: give the problem, too")
     return [checks.one_of("metrics", name, metrics.EXACT) for name in several]
 
@@ -74,14 +74,14 @@ def long_form(
 def dataframe(result: RunResult, problem: Problem | None, names: Any, iterates: bool) -> Any:
     """A ``pandas.DataFrame``, one row for each record of each run."""
     pandas = needed("pandas")
-    chosen = chosen_metrics(problem, names, list(result.watched))
+    chosen = chosen_metrics(problem, names)
     return pandas.DataFrame(long_form(result, problem, chosen, flag("iterates", iterates)))
 
 
 def dataset(result: RunResult, problem: Problem | None, names: Any) -> Any:
     """An ``xarray.Dataset`` with the axes ``run``, ``record`` and ``feature``."""
     xarray = needed("xarray")
-    chosen = chosen_metrics(problem, names, list(result.watched))
+    chosen = chosen_metrics(problem, names)
     return xarray.Dataset(
         {
             "theta": (("run", "record", "feature"), result.theta),
@@ -104,7 +104,7 @@ def grid_dataframe(grid: Any, problems: Sequence[Problem] | None, names: Any, it
     parts: list[Any] = []
     for k, (label, result) in enumerate(grid):
         problem = None if problems is None else problems[int(label["problem"])]
-        chosen = chosen_metrics(problem, names, list(result.watched))
+        chosen = chosen_metrics(problem, names)
         long = long_form(result, problem, chosen, flag("iterates", iterates))
         checks.memory("iterates", iterates, len(grid) * len(long) * len(long["run"]))
         shown = {name: _plain(value) for name, value in label.items()}

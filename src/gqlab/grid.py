@@ -34,7 +34,7 @@ def sweep(kind: type[Algorithm], **parameters: Any) -> list[Algorithm]:
     for name in parameters:
         if name not in known:
             raise ValueError(f"{name} is no parameter of {kind.__name__}, expected some of {', '.join(known)}")
-    axes = [_several(name, values) for name, values in parameters.items()]
+    axes = [checks.several(name, values) for name, values in parameters.items()]
     return [kind(**dict(zip(parameters, values, strict=True))) for values in itertools.product(*axes)]
 
 
@@ -83,8 +83,8 @@ def grid(
     GreedyGQ nan (5, 2, 4)
     VRGreedyGQ 100.0 (5, 2, 4)
     """
-    problem_list, algorithm_list = _several("problems", problems), _several("algorithms", algorithms)
-    seed_list = _several("seeds", seeds)
+    problem_list, algorithm_list = checks.several("problems", problems), checks.several("algorithms", algorithms)
+    seed_list = checks.several("seeds", seeds)
     _check_sizes(problem_list)
     for k, algorithm in enumerate(algorithm_list):
         check_algorithm(f"algorithms[{k}]", algorithm)
@@ -111,17 +111,6 @@ def grid(
     )
     results = execute(problem_list, cells, settings)
     return GridResult(results, _labels(cells))
-
-
-def _several(name: str, value: Any) -> list[Any]:
-    """One thing, or a sequence of them, as a list that is not empty."""
-    try:
-        values = [value] if np.ndim(value) == 0 and not isinstance(value, Iterable) else list(value)
-    except Exception:
-        raise ValueError(f"{name} is {checks.shown(value)}, expected one or several in a list") from None
-    if not values:
-        raise ValueError(f"{name} is empty")
-    return values
 
 
 def _check_sizes(problems: list[Problem]) -> None:

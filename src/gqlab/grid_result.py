@@ -125,8 +125,9 @@ class GridResult:
         ----------
         metric : str or function, optional
             ``"gradient"``, ``"mspbe"``, ``"reward"`` or ``"value"``, exact where the problems are given; of what was
-            watched also ``"gradient.lowest"`` and the like; or a function of a :class:`RunResult` that gives a number,
-            or one for each run. Default: what was watched first, or else ``"gradient"``.
+            watched also ``"gradient.lowest"`` and the like; or a function of a :class:`RunResult` that gives numbers,
+            (n_runs,) or (n_runs, n_records), or one number, which is taken at its word. Default: what was watched
+            first, or else ``"gradient"``.
         problems : Problem or sequence of Problem, optional
             Those of the grid.
         per : str or sequence of str
@@ -258,14 +259,14 @@ class GridResult:
 
     def _names(self, argument: str, given: Any) -> list[str]:
         """Names of labels: one or several."""
-        names = [given] if isinstance(given, str) else list(given) if isinstance(given, Iterable) else [given]
+        names = [given] if isinstance(given, str) else checks.several(argument, given)
         return [checks.one_of(argument, name, self.labels) for name in names]
 
     def _problems(self, given: Any) -> list[Problem] | None:
         """The problems of the grid as they are given, one for each label ``problem``."""
         if given is None:
             return None
-        problems = list(given) if isinstance(given, Iterable) else [given]
+        problems = checks.several("problems", given)
         for k, problem in enumerate(problems):
             checks.instance(f"problems[{k}]", problem, Problem, "a Problem")
         places = self.labels["problem"]

@@ -10,7 +10,8 @@ name          exact, at the recorded θ, where the problem is given             
 ============  ======================================================================  ==================
 
 What was watched is the mean over all updates so far; ``gradient.lowest`` and ``gradient.largest`` are the other two. A
-run that has diverged is worse than every other: from there on it counts as infinite.
+run that has diverged is worse than every other: from there on it counts as infinite. One number that a function gives
+for a whole result is taken at its word.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ import numpy as np
 
 from gqlab import checks
 from gqlab.checks import FloatArray
+from gqlab.files import one_line
 from gqlab.measure.watch import Watched
 from gqlab.problem import Problem
 from gqlab.results import RunResult
@@ -56,8 +58,8 @@ def check_metric(metric: Any, problem: Problem | None, watched: Sequence[str]) -
         metric = "gradient" if problem is not None or not watched else watched[0]
     if callable(metric):
         return metric
-    seen = [name if statistic == "mean" else f"{name}.{statistic}" for name in watched for statistic in Watched._fields]
-    known = [*(EXACT if problem is not None else ()), *seen, *(f"{name}.mean" for name in watched)]
+    seen = [word for name in watched for word in (name, *(f"{name}.{statistic}" for statistic in Watched._fields))]
+    known = [*(EXACT if problem is not None else ()), *seen]
     if problem is None and isinstance(metric, str) and metric in EXACT and metric not in known:
         raise ValueError(f"metric is {metric!r}, which was not watched: give the problem, or run with watch=")
     return checks.one_of("metric", metric, dict.fromkeys(known))
@@ -106,7 +108,11 @@ def values(result: RunResult, metric: Metric, problem: Problem | None) -> FloatA
 
 
 def _own(result: RunResult, metric: Callable[[RunResult], Any]) -> FloatArray:
-    found = checks.numbers("metric", metric(result))
+    try:
+        given = metric(result)
+    except Exception as error:
+        raise ValueError(f"metric fails: {type(error).__name__}: {one_line(error)}") from error
+    found = checks.numbers("metric", given)
     n_runs, n_records, _ = result.theta.shape
     if found.shape not in ((), (n_runs,), (n_runs, n_records)):
         raise ValueError(

@@ -8,6 +8,7 @@ import os
 import re
 from collections import Counter
 
+import matplotlib.pyplot as plt
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
@@ -33,9 +34,11 @@ def names(function, arguments):
 
 @pytest.fixture(autouse=True, scope="module")
 def folder(tmp_path_factory):
-    """Some calls write files, under any name."""
-    with contextlib.chdir(tmp_path_factory.mktemp("fuzz")):
+    """Some calls write files, under any name, and some draw: many figures are open at a time."""
+    with contextlib.chdir(tmp_path_factory.mktemp("fuzz")), plt.rc_context({"figure.max_open_warning": 0}):
+        plt.switch_backend("Agg")
         yield
+        plt.close("all")
 
 
 @settings(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -198,9 +199,9 @@ def quantiles(values: FloatArray, band: float) -> Band:
         seen = np.sort(column[~np.isnan(column)])
         if len(seen):
             last = len(seen) - 1
-            ends = int(np.floor((1 - band) / 2 * last)), int(np.ceil((1 + band) / 2 * last))
+            out_of_band = math.floor((1 - band) / 2 * last + 1e-9)  # runs on either side
             below, above = seen[last // 2], seen[(last + 1) // 2]
-            out[:, j] = seen[ends[0]], below if below == above else (below + above) / 2, seen[ends[1]]
+            out[:, j] = seen[out_of_band], below if below == above else (below + above) / 2, seen[last - out_of_band]
     return out[0], out[1], out[2]
 
 

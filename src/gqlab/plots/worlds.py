@@ -30,7 +30,7 @@ def problem_plot(problem: Problem, theta: ArrayLike | None, shape: Any, ax: Any)
     """Values and policy of θ, or optimal ones: on a grid where the states are its cells, else as a graph."""
     size = problem.mdp.grid_shape if shape is None else _shape(problem, shape)
     n, most = problem.mdp.n_states, MOST_NODES if size is None else MOST_CELLS
-    if n > most:
+    if n > most or (size is not None and size[0] * size[1] > most):
         raise ValueError(f"problem has {n:,} states, more than the {most} that a picture can show")
     at = None if theta is None else checks.array("theta", theta, (problem.dim,))
     with styled():
@@ -46,8 +46,11 @@ def _shape(problem: Problem, shape: Any) -> tuple[int, int]:
         raise ValueError(f"shape is {checks.shown(shape)}, expected (rows, columns)")
     rows, columns = (int(n) for n in given)
     most = int(problem.mdp.state_ids.max())
-    if rows * columns <= most:
-        raise ValueError(f"shape is {(rows, columns)}: {rows * columns} cells do not hold state {most}")
+    if not most < rows * columns <= MOST_CELLS:
+        raise ValueError(
+            f"shape is {(rows, columns)}: {rows * columns} cells, expected more than {most}, the largest state, "
+            f"and at most {MOST_CELLS}"
+        )
     return rows, columns
 
 
