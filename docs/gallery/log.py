@@ -1,4 +1,4 @@
-"""A hundred random steps are enough
+"""A hundred random steps go a long way
 
 CartPole learned from nothing but a log of random actions, with Fourier features and fitted Q. Every dot is a policy
 from a log of its own: how long it keeps the pole up, by the length of the log.

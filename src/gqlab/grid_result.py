@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,11 +26,7 @@ class Chosen(Sequence[RunResult]):
     def __len__(self) -> int:
         return len(self.places)
 
-    @overload
-    def __getitem__(self, k: int) -> RunResult: ...
-    @overload
-    def __getitem__(self, k: slice) -> Chosen: ...
-    def __getitem__(self, k: int | slice) -> RunResult | Chosen:
+    def __getitem__(self, k: Any) -> Any:
         if isinstance(k, slice):
             return Chosen(self.source, self.places[k])
         return self.source[int(self.places[k])]
