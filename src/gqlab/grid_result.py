@@ -100,7 +100,10 @@ class GridResult:
                 raise ValueError(f"no label {name!r}, expected one of {', '.join(self.labels)}")
             if checks.plain_array(name, value).ndim:
                 raise ValueError(f"{name} is {checks.shown(value)}, expected one value")
-            keep &= self.labels[name] == value
+            try:
+                keep &= self.labels[name] == value
+            except OverflowError:  # a whole number beyond all that a label can be
+                keep[:] = False
         return self._cells(np.flatnonzero(keep))
 
     def best(
