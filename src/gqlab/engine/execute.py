@@ -31,12 +31,15 @@ def execute(problems: Sequence[Problem], cells: Sequence[Cell], settings: Settin
         if settings.device not in cell.algorithm.devices:
             name, known = type(cell.algorithm).__name__, " and ".join(map(repr, cell.algorithm.devices))
             raise ValueError(f"device is {settings.device!r}, but {name} runs on {known} alone")
+        if settings.device != "cpu" and problems[cell.problem].has_sparse_features:
+            raise ValueError(f"device is {settings.device!r}, but problems with sparse features run on 'cpu' alone")
         check_watches(settings.watch, problems[cell.problem])
     _check_records(sum(cell.n_runs for cell in cells), problems[0].dim, settings)
     device = load_cuda() if settings.device == "cuda" else None
     by_kinds: dict[Any, list[int]] = {}
     for k, cell in enumerate(cells):
-        kinds = operator_kinds(problems[cell.problem], cell.algorithm, settings.device)
+        kinds: tuple[Any, ...] = operator_kinds(problems[cell.problem], cell.algorithm, settings.device)
+        kinds = (*kinds, problems[cell.problem].has_sparse_features)
         by_kinds.setdefault((cell.algorithm.estimator, schedule_kind(cell.algorithm), kinds), []).append(k)
     groups = [Group(problems, [cells[k] for k in members], settings) for members in by_kinds.values()]
     results: dict[int, RunResult] = {}
