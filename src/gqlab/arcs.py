@@ -7,6 +7,7 @@ form in which an MDP is given, its transitions are kept in the order of their pl
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,7 +26,7 @@ BLOCK_NUMBERS = 1 << 22
 
 
 class Arcs(NamedTuple):
-    """The n transitions (s, a, s') with P(s'|s,a) > 0, in that order: row s·A + a owns first[row] … first[row + 1] − 1."""
+    """The n transitions (s, a, s') with P(s'|s,a) > 0, in that order; row s·A + a owns those from first[row] on."""
 
     first: NDArray[np.intp]  # (S·A + 1,)
     s_next: NDArray[np.intp]  # (n,)
@@ -39,7 +40,8 @@ class Arcs(NamedTuple):
         return np.repeat(np.arange(len(self.first) - 1), np.diff(self.first))
 
 
-class Entries(NamedTuple):
+@dataclass(frozen=True)
+class Entries:
     """Numbers at some places of an (S, A, S) array, in rising order; the others are 0."""
 
     n_states: int
@@ -114,7 +116,7 @@ def dense_entries(value: FloatArray) -> Entries:
     return Entries(value.shape[0], value.shape[1], place, value.reshape(-1)[place])
 
 
-def gathered(columns: dict[str, ArrayLike], n_states: int | None, n_actions: int | None) -> tuple[Entries, ...]:
+def gathered(columns: dict[str, ArrayLike], n_states: int | None, n_actions: int | None) -> list[Entries]:
     """P, r and γ of the transitions in the columns s, a, s_next, probability, reward and discount.
 
     Of several with the same (s, a, s') the probabilities are summed, and rewards and discounts are their means.
@@ -140,7 +142,7 @@ def gathered(columns: dict[str, ArrayLike], n_states: int | None, n_actions: int
     place = (s[used] * A + a[used]) * S + s_next[used]
     order = np.argsort(place, kind="stable")
     used = used[order]
-    return tuple(Entries(S, A, *column) for column in _merged(place[order], p[used], r[used], gamma[used]))
+    return [Entries(S, A, *column) for column in _merged(place[order], p[used], r[used], gamma[used])]
 
 
 def _merged(place: NDArray[np.int64], p: FloatArray, *others: FloatArray) -> list[tuple[NDArray[np.int64], FloatArray]]:
@@ -201,7 +203,7 @@ def normalised(P: Entries, terminal: NDArray[np.bool_]) -> Entries:
 def row_sums(place: NDArray[np.int64], value: FloatArray, S: int, n_rows: int) -> FloatArray:
     """The sum of every row of an (n_rows, S) array with such numbers at such places, (n_rows,)."""
     if S > WHOLE_ROWS:
-        return np.bincount(place // S, weights=value, minlength=n_rows)
+        return np.asarray(np.bincount(place // S, weights=value, minlength=n_rows), dtype=np.float64)
     out = np.empty(n_rows)
     size = max(1, BLOCK_NUMBERS // S)
     for first in range(0, n_rows, size):
@@ -226,8 +228,10 @@ def given(name: str, value: Any, P: Entries) -> Given:
     S, A = P.n_states, P.n_actions
     if is_sparse(value):
         numbers = entries(name, value)
-        if numbers[:2] != (S, A):
-            raise ValueError(f"{name} has {numbers[0]} states and {numbers[1]} actions, expected {S} and {A}")
+        if (numbers.n_states, numbers.n_actions) != (S, A):
+            raise ValueError(
+                f"{name} has {numbers.n_states} states and {numbers.n_actions} actions, expected {S} and {A}"
+            )
         return Given(numbers.at(P.place), None, np.zeros((1, 1, 1)))
     ndim = checks.plain_array(name, value).ndim
     if ndim == 0:
@@ -241,7 +245,7 @@ def given(name: str, value: Any, P: Entries) -> Given:
 
 
 def rows_by_length(first: NDArray[Any]) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
-    """For each length n that occurs: the numbers of the rows first[k] … first[k + 1] − 1 of that length, one row each."""
+    """For each length that rows first[k] … first[k + 1] − 1 have: which k, (R,), and their numbers, (R, length)."""
     lengths = np.diff(first)
     for n in np.unique(lengths[lengths > 0]):
         yield np.flatnonzero(lengths == n), first[:-1][lengths == n, None] + np.arange(n)

@@ -58,7 +58,7 @@ def garnet(
 
 
 def _small_draws(rng: np.random.Generator, S: int, A: int, b: int) -> Iterator[tuple[Any, Any, Any]]:
-    """Successors and weights, (S, A, b) each, and what makes the rewards: here one for every (s, a, s'), used or not."""
+    """Successors and weights, (S, A, b), and what makes the rewards: here one for every (s, a, s'), used or not."""
     for _ in range(MOST_DRAWS):
         successors = rng.permuted(np.broadcast_to(np.arange(S), (S, A, S)), axis=-1)[..., :b]
         weights = 1 - rng.random((S, A, b))  # in (0, 1]: a successor has a positive probability

@@ -1,18 +1,18 @@
 """Large sparse Markov chains: stationary distributions that are certified, absorption, and linear systems.
 
-``K`` is a stochastic matrix in SciPy's CSR form. With Q = K − I, off its diagonal as K and with rows that sum to 0, μ is
-the distribution with μQ = 0. An approximation m of it leaves a residual ρ = mQ. Take a state z, and let h_i be the mean
-time to z from i: (−Qh)_i = 1 for i ≠ z, h_z = 0. Without z, −Q has an inverse, which is not negative and whose rows sum to
-h, so that m, but for a factor, differs from μ by at most
+``K`` is a stochastic matrix in SciPy's CSR form. With Q = K − I, off its diagonal as K and with rows that sum to 0, μ
+is the distribution with μQ = 0. An approximation m of it leaves a residual ρ = mQ. Take a state z, and let h_i be the
+mean time to z from i: (−Qh)_i = 1 for i ≠ z, h_z = 0. Without z, −Q has an inverse, which is not negative and whose
+rows sum to h, so that m differs from μ by at most
 
     e = Σ_{i≠z} |ρ_i| h_i
 
-in total variation. Any h' ≥ 0 with (−Qh')_i ≥ c > 0 for i ≠ z and h'_z = 0 has h ≤ h'/c: an h' from any method, once this
-inequality is checked, makes e a bound that holds. ρ is taken with the longest floats that NumPy has, its own rounding is
-counted in, and m is corrected until e ≤ ``TOLERANCE``.
+in total variation. Any h' ≥ 0 with (−Qh')_i ≥ c > 0 for i ≠ z and h'_z = 0 has h ≤ h'/c: an h' from any method, once
+this inequality is checked, makes e a bound that holds. ρ is taken with the longest floats that NumPy has, its own
+rounding is counted in, and m is corrected until e ≤ ``TOLERANCE``.
 
-A chain that mixes too slowly for that, and whose states can be ordered such that its moves are short, is eliminated state
-by state without a subtraction (Grassmann, Taksar and Heyman, 1985): every entry then has full relative accuracy.
+A chain that mixes too slowly for that, and whose states can be ordered such that its moves are short, is eliminated
+state by state without a subtraction (Grassmann, Taksar and Heyman, 1985): every entry then has full relative accuracy.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def absorbed(K: Any, classes: list[NDArray[np.intp]], start: Any) -> FloatArray:
 
 
 def stationary_distribution(K: Any) -> FloatArray:
-    """μ of an irreducible chain, (n,), to ``TOLERANCE`` in total variation; else ``ValueError`` with what was reached."""
+    """μ of an irreducible chain, (n,), to ``TOLERANCE`` in total variation, or ``ValueError`` with what was reached."""
     n = K.shape[0]
     if n <= DENSE:
         return chains.stationary_distribution(K.toarray())
@@ -105,7 +105,7 @@ def stationary_distribution(K: Any) -> FloatArray:
 
 
 class _Generator:
-    """Q of a chain, and the systems with I − J, where J = the jumps: K without staying, scaled to rows that sum to 1."""
+    """Q of a chain, and the systems with I − J of its jumps J: K without staying, with rows that sum to 1 again."""
 
     def __init__(self, K: Any) -> None:
         off = sparse.csr_array(K, copy=True)
@@ -125,7 +125,7 @@ class _Generator:
         self.long_into = into.astype(np.longdouble)
 
     def power(self) -> FloatArray:
-        """An approximation of μ, by the power method on the jumps, a tenth of which are left out: no period hinders it."""
+        """μ, roughly, by the power method on the jumps. A tenth of them are left out, so that no period hinders it."""
         nu = np.full(self.n, 1 / self.n)
         for _ in range(POWER_STEPS):
             following = 0.1 * nu + 0.9 * (self.back @ nu)
@@ -214,14 +214,14 @@ def _eliminated(K: Any, order: NDArray[Any], band: int) -> FloatArray:
     position = np.empty(n, dtype=np.int64)
     position[order] = np.arange(n)
     moves = K.tocoo()
-    flat = np.zeros(2 * b * n + 2 * b + 1)
+    flat = np.zeros((2 * b + 1) * n)
     flat[2 * b * position[moves.row] + position[moves.col] + b] = moves.data
     M = as_strided(flat[b:], shape=(n, n), strides=(2 * b * 8, 8))
     for k in range(n - 1, 0, -1):  # as chains.stationary_distribution, on the states that k can reach
         low = max(0, k - b)
         M[low:k, k] /= max(M[k, low:k].sum(), chains.TINY)
         M[low:k, low:k] += M[low:k, k, None] * M[k, low:k]
-    mu, scale = np.zeros(n), 1.0
+    mu = np.zeros(n)
     mu[0] = 1.0
     for k in range(1, n):
         low = max(0, k - b)
@@ -229,7 +229,7 @@ def _eliminated(K: Any, order: NDArray[Any], band: int) -> FloatArray:
         if mu[k] > 1e100:
             mu[: k + 1] /= mu[k]
     out = np.empty(n)
-    out[order] = mu / mu.sum() * scale
+    out[order] = mu / mu.sum()
     return out
 
 

@@ -89,13 +89,8 @@ class FiniteMDP(checks.Frozen):
         row, s_next = np.divmod(P.place, S)
         ended = self.terminal[s_next]
         first = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=S * A))])
-        columns = (
-            first,
-            s_next,
-            P.value,
-            r.of_arcs,
-            np.where(ended, 0.0, gamma.of_arcs) if ended.any() else gamma.of_arcs,
-        )
+        discounts = np.where(ended, 0.0, gamma.of_arcs) if ended.any() else gamma.of_arcs
+        columns = (first, s_next, P.value, r.of_arcs, discounts)
         #: The transitions that can happen, in the order of s, a, s'.
         self.arcs = Arcs(*(checks.frozen(column) for column in columns))
         #: Where the states came from: ``state_ids[s]`` is the environment's own number of state s.
@@ -300,7 +295,8 @@ class FiniteMDP(checks.Frozen):
         [[[0.0, 1.0]], [[1.0, 0.0]]]
         """
         columns = {"s": s, "a": a, "s_next": s_next, "probability": probability, "reward": reward, "discount": discount}
-        return cls(*arcs.gathered(columns, n_states, n_actions), terminal, initial)
+        P, r, gamma = arcs.gathered(columns, n_states, n_actions)
+        return cls(P, r, gamma, terminal, initial)
 
     @classmethod
     def from_gymnasium(cls, env_id: str, discount: ArrayLike = 0.95, **kwargs: Any) -> FiniteMDP:

@@ -76,7 +76,8 @@ def read_table(table: Any) -> TextTable:
     # Summed up in the order of the table.
     total, paid, ended = (np.bincount(k, weights=p * weight, minlength=len(place)) for weight in (1.0, r, ends))
     reward = np.divide(paid, total, out=np.zeros(len(place)), where=total > 0)
-    return TextTable(S, A, *np.unravel_index(place, (S, A, S)), total, reward, ended)
+    s, a, s_next = np.unravel_index(place, (S, A, S))
+    return TextTable(S, A, s, a, s_next, total, reward, ended)
 
 
 def reachable(table: TextTable, first: NDArray[np.bool_]) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:

@@ -1,8 +1,8 @@
 """Rewards and discounted values of given policies, in NumPy float64; ``policy`` is (..., S, A).
 
 Small MDPs are solved as dense matrices, large ones as sparse systems (:mod:`gqlab.large_chains`). A residual ε of
-V = r_π + Γ_π V leaves an error of V of at most ε/(1 − γ), with γ the largest sum of a row of Γ_π; and one of the Bellman
-equation V = max_a (r + ΓV) as much.
+V = r_π + Γ_π V leaves an error of V of at most ε/(1 − γ), with γ the largest sum of a row of Γ_π; and so does one of
+Bellman's equation V = max_a (r + ΓV).
 """
 
 from __future__ import annotations

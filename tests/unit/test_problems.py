@@ -9,8 +9,7 @@ from scipy.special import softmax
 
 import gqlab as gq
 from conftest import VECTORS, assert_close, problem_of
-from gqlab import chains
-from gqlab import mdp as mdp_module
+from gqlab import chains, toy_text
 
 TOY_TEXT = [
     ("FrozenLake-v1", {}, 16, 5),
@@ -252,9 +251,9 @@ def test_average_reward_of_almost_deterministic_policies():
 def test_a_table_in_which_a_state_ends_the_episode_by_one_action_only_is_refused():
     table = {0: {0: [(0.2, 1, 0.0, False), (0.8, 0, 0.0, False)], 1: [(0.5, 1, 0.0, True), (0.5, 0, 0.0, False)]},
              1: {0: [(1.0, 0, 0.0, False)], 1: [(1.0, 0, 0.0, False)]}}  # fmt: skip
-    P, _, ended = mdp_module._read_table(table)
+    read = toy_text.read_table(table)
     with pytest.raises(ValueError, match="arriving in state 1 ends the episode at some times only"):
-        mdp_module._reachable((P - ended).max(axis=1) > 0, ended.max(axis=1) > 0, np.array([True, False]))
+        toy_text.reachable(read, np.array([True, False]))
 
 
 def test_behaviour_rows_of_terminal_states_are_not_read():
