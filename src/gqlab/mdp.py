@@ -139,7 +139,7 @@ class FiniteMDP(checks.Frozen):
     def _dense(self, name: str, elsewhere: FloatArray, value: FloatArray) -> FloatArray:
         S, A = self._shape
         checks.memory(f"the dense shape of {name}", (S, A, S), S * A * S)
-        out = np.array(np.broadcast_to(elsewhere, (S, A, S)))
+        out = np.array(np.broadcast_to(elsewhere, (S, A, S)), order="C")
         out.reshape(-1)[self.arcs.row * S + self.arcs.s_next] = value
         return checks.frozen(out)
 
