@@ -39,10 +39,7 @@ class AheadChain(NamedTuple):
 
     chain: Any
     records: Any  # (8 n,)  unsigned
-    row: Any  # those of the samples
-    next_row: Any
-    reward: Any
-    discount: Any
+    row: Any  # (n,)  that of the samples, beside which their other columns stand
     phi: Any
     state_numbers: int  # the numbers of the features of a state: A · d; 0 where they are not fetched
 
@@ -85,9 +82,6 @@ def look_ahead(ahead, trajectory_key, begin, n, t):
     """Fetch what sample t, one of n, will read, and what the draw of the one behind it will."""
     x, s_next, begin, n = drawn(ahead.records, begin, n, word(trajectory_key, t))
     fetch(ahead.row, x)
-    fetch(ahead.next_row, x)
-    fetch(ahead.reward, x)
-    fetch(ahead.discount, x)
     fetch(ahead.records, np.int64(begin + np.uint32(below(word(trajectory_key, t + 1), n))) * RECORD)
     s = np.int64(ahead.chain.first_state) + np.int64(s_next)
     fetch(ahead.chain.first, s)
@@ -98,20 +92,39 @@ def look_ahead(ahead, trajectory_key, begin, n, t):
 def fetched_early(tables: Tables, state_numbers: int) -> Tables:
     """The tables with a chain that looks ahead, if they are large; ``state_numbers`` is A · d."""
     samples, chain = tables.samples, tables.stream
-    columns = (samples.row, samples.next_row, samples.reward, samples.discount, samples.features.phi)
-    lengths = np.diff(chain.first)
-    if sum(column.nbytes for column in columns) <= FAR or lengths.max() >= 1 << 16:
+    columns = {name: getattr(samples, name) for name in ("row", "next_row", "reward", "discount")}
+    phi, lengths = samples.features.phi, np.diff(chain.first)
+    if sum(column.nbytes for column in (*columns.values(), phi)) <= FAR or lengths.max() >= 1 << 16:
         return tables
+    samples = samples._replace(**_side_by_side(columns))
     numbers = state_numbers if isinstance(samples.features, Dense) else 0
     per = per_problem(np.full(len(samples.first_row), numbers))
-    return tables._replace(stream=AheadChain(chain, _records(chain, lengths), *columns, per))
+    return tables._replace(samples=samples, stream=AheadChain(chain, _records(chain, lengths), samples.row, phi, per))
+
+
+def _aligned(n_bytes: int) -> NDArray[np.uint8]:
+    """Room that begins with a cache line."""
+    room = np.empty(n_bytes + 64, dtype=np.uint8)
+    return room[-room.ctypes.data % 64 :][:n_bytes]
+
+
+def _side_by_side(columns: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """Columns as views of records: what is read together is in one cache line."""
+    ends = np.cumsum([column.itemsize for column in columns.values()])
+    size = 1 << int(ends[-1] - 1).bit_length()  # a power of 2: no record lies in two lines
+    formats = [column.dtype for column in columns.values()]
+    offsets = [0, *ends[:-1].tolist()]
+    kind = np.dtype({"names": list(columns), "formats": formats, "offsets": offsets, "itemsize": size})
+    records = _aligned(size * len(columns["row"])).view(kind)
+    for name, column in columns.items():
+        records[name] = column
+    return {name: records[name] for name in columns}
 
 
 def _records(chain: Chain, lengths: NDArray[np.uint32]) -> NDArray[np.uint32]:
     """The records of all columns, from the beginning of a cache line on."""
     n = len(chain.threshold)
-    room = np.empty(RECORD * n + 16, dtype=np.uint32)
-    records = room[-(room.ctypes.data // 4) % 16 :][: RECORD * n].reshape(n, RECORD)
+    records = _aligned(4 * RECORD * n).view(np.uint32).reshape(n, RECORD)
     which = np.searchsorted(
         chain.first_state, np.searchsorted(chain.first, np.arange(n), side="right") - 1, side="right"
     )
@@ -137,9 +150,11 @@ def _fetch(array, i):
 @intrinsic
 def _prefetch(context, array, i):
     def generate(context, builder, signature, args):
-        data = context.make_array(signature.args[0])(context, builder, args[0]).data
+        made = context.make_array(signature.args[0])(context, builder, args[0])
         index = context.cast(builder, args[1], signature.args[1], types.intp)
-        address = builder.bitcast(builder.gep(data, [index]), cgutils.voidptr_t)
+        [stride] = cgutils.unpack_tuple(builder, made.strides, 1)
+        begin = builder.bitcast(made.data, cgutils.voidptr_t)
+        address = builder.gep(begin, [builder.mul(index, stride)])
         read, keep, data_cache = (ir.Constant(ir.IntType(32), k) for k in (0, 3, 1))
         kind = ir.FunctionType(ir.VoidType(), [cgutils.voidptr_t, *[ir.IntType(32)] * 3])
         hint = builder.module.declare_intrinsic("llvm.prefetch", [cgutils.voidptr_t], kind)
