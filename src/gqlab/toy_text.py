@@ -74,7 +74,8 @@ def read_table(table: Any) -> TextTable:
     s, a, p, s_next, r, ends = (np.array(column) for column in zip(*rows, strict=True))
     place, k = np.unique((s.astype(np.int64) * A + a) * S + s_next, return_inverse=True)
     # Summed up in the order of the table.
-    total, paid, ended = (np.bincount(k, weights=p * weight, minlength=len(place)) for weight in (1.0, r, ends))
+    sums = [np.bincount(k, weights=p * weight, minlength=len(place)) for weight in (1.0, r, ends)]
+    total, paid, ended = np.array(sums, dtype=np.float64)
     reward = np.divide(paid, total, out=np.zeros(len(place)), where=total > 0)
     s, a, s_next = np.unravel_index(place, (S, A, S))
     return TextTable(S, A, s, a, s_next, total, reward, ended)

@@ -125,10 +125,9 @@ def _records(chain: Chain, lengths: NDArray[np.uint32]) -> NDArray[np.uint32]:
     """The records of all columns, from the beginning of a cache line on."""
     n = len(chain.threshold)
     records = _aligned(4 * RECORD * n).view(np.uint32).reshape(n, RECORD)
-    which = np.searchsorted(
-        chain.first_state, np.searchsorted(chain.first, np.arange(n), side="right") - 1, side="right"
-    )
-    state = chain.next_state + chain.first_state[which - 1].astype(np.uint32)  # among those of all problems
+    problems: Any = chain.first_state  # where the states of each begin
+    which = np.searchsorted(problems, np.searchsorted(chain.first, np.arange(n), side="right") - 1, side="right")
+    state = chain.next_state + problems[which - 1].astype(np.uint32)  # among those of all problems
     records[:, 0], records[:, 1] = chain.threshold & np.uint64(0xFFFFFFFF), chain.threshold >> np.uint64(32)
     records[:, ALIAS] = chain.alias
     for k, column in enumerate((slice(None), chain.alias)):
