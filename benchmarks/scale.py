@@ -186,4 +186,4 @@ def peers(table: Table, environment: Path) -> None:
         for name, (seconds, difference) in found.items():
             table.row(name, seconds, "s", f"differs by {difference:.1e}")
         if n_states > MOST_STATES:
-            table.note("QuantEcon's evaluation of a policy and pymdptoolbox: skipped, minutes and more")
+            table.note(f"QuantEcon's evaluation of a policy, and pymdptoolbox: skipped above {MOST_STATES:,} states")
