@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 
@@ -261,6 +263,9 @@ def test_the_command_fits_and_reports(tmp_path, capsys):
     assert 'src="http' not in page
     assert 'href="http' not in page
     assert len((out / "history.csv").read_text().splitlines()) == 4
+    main(["fit", *line, "--passes", "2", "--out", str(out), "--json"])
+    found = json.loads(capsys.readouterr().out)
+    assert (found["history"]["updates"], found["evaluation"], found["out"]) == ([0, 1000, 2000], None, str(out))
     assert gq.LinearQ.load(out / "model.npz").theta.shape == (A, 100)
     for arguments, message in (
         (["--ridge", "1"], "ridge is 1.0, which QRC does not take"),
