@@ -53,8 +53,10 @@ def test_the_page_names_no_command_that_is_gone_and_every_status():
     assert statuses == {0, 1, cli.BAD_INPUT, cli.INTERRUPTED, cli.NOBODY_READS}
 
 
-@pytest.mark.parametrize("shell", re.findall(r"^\| (\w+) \| `.*--tyro-print-completion", PAGE, flags=re.M))
+@pytest.mark.parametrize("shell", re.findall(r"^\| (\w+)[^|]* \| `.*--tyro-print-completion", PAGE, flags=re.M))
 def test_completion_knows_every_command(shell, capsys):
+    if shell == "fish" and doctor._numbers(importlib.metadata.version("tyro")) < (1, 0, 14):
+        pytest.skip("tyro knows fish since 1.0.14")
     code, out, err = ended(capsys, "--tyro-print-completion", shell)
     assert (code, err) == (0, "")
     assert set(COMMANDS) <= set(re.findall(r"\w+", out))
