@@ -6,7 +6,7 @@ ANCHORS ?=
 PEERS ?=
 INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help setup test python lowest bounds fuzz chaos reproduce bench docs docs-check tutorials package format clean
+.PHONY: help setup test python lowest bounds fuzz chaos reproduce bench docs docs-check tutorials pictures package format clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort
@@ -71,6 +71,9 @@ tutorials: $(VENV)/.ready ## Run the tutorials, and write what they print and dr
 $(VENV)/.docs: $(VENV)/.ready
 	$(INSTALL) --constraint constraints.txt --group docs
 	@touch $@
+
+pictures: $(VENV)/.ready ## Draw the pictures of the README anew, by the README's own code
+	$(BIN)/python docs/readme_pictures.py
 
 package: $(VENV)/.ready ## Build the wheel and the source distribution in dist/
 	$(BIN)/hatchling build

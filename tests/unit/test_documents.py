@@ -53,10 +53,11 @@ problem = gq.Problem(mdp, gq.random_features(mdp, dim=4))
 """
 }
 
-#: The pages with code, but for the one whose files test_extending.py writes first, and those that show their output.
+#: The pages with code, but for the one whose files test_extending.py writes first, and those that show their output;
+#: the README has a test of its own.
 PAGES = [
     str(path.relative_to(ROOT))
-    for path in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
+    for path in sorted((ROOT / "docs").rglob("*.md"))
     if "```python" in path.read_text() and path.name != "extending.md" and path not in executed.PAGES
 ]
 
@@ -69,6 +70,18 @@ def test_the_code_of_the_document_runs_when_pasted(tmp_path, name):
         [sys.executable, "-W", "error", "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=600
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_every_block_of_the_readme_runs_alone_and_makes_its_picture(tmp_path):
+    """As the script does that made the pictures; none but those that are shown, and every one of them."""
+    text = (ROOT / "README.md").read_text()
+    assert all("import gqlab as gq" in block for block in blocks("README.md"))
+    code = [sys.executable, "-W", "error", str(ROOT / "docs" / "readme_pictures.py"), str(tmp_path / "made")]
+    done = subprocess.run(code, cwd=tmp_path, capture_output=True, text=True, timeout=900)
+    assert done.returncode == 0, done.stderr
+    made = {path.name for path in (tmp_path / "made").iterdir()}
+    assert made == set(re.findall(r'plt.savefig\("(\w+\.png)"\)', text))
+    assert all(f"](docs/images/{name})" in text and (ROOT / "docs" / "images" / name).is_file() for name in made)
 
 
 def test_the_table_of_the_tour_is_what_its_code_prints(tmp_path):
