@@ -1,4 +1,4 @@
-"""Run every code block of README.md by itself, as if pasted into a new interpreter, and keep the pictures that they save.
+"""Run every code block of README.md by itself, as if pasted, and keep the pictures that they save.
 
 ``python docs/readme_pictures.py`` renews the pictures in ``docs/images``; another folder can be given.
 """

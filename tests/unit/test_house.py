@@ -14,6 +14,7 @@ import pytest
 from numba.core.dispatcher import Dispatcher
 
 import gqlab
+from gqlab.algorithms import ALGORITHMS
 from gqlab.engine import compiled
 
 PACKAGE = Path(gqlab.__file__).parent
@@ -120,3 +121,23 @@ def test_every_file_that_the_key_covers_changes_it(tmp_path, monkeypatch):
         keys.append(compiled.source_digest())
     assert len(set(keys)) == len(keys)
     assert keys[0] == compiled.SOURCES
+
+
+# --- Names ------------------------------------------------------------------------------------------------------------
+
+
+#: Words that say nothing of what a name stands for.
+QUAINT = {"mine", "paid", "said", "some", "there", "told", "unsaid"}
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=name_of)
+def test_names_are_plain(path):
+    nodes = list(ast.walk(ast.parse(path.read_text())))
+    names = {node.arg for node in nodes if isinstance(node, ast.arg)}
+    names |= {node.id for node in nodes if isinstance(node, ast.Name)}
+    names |= {node.name for node in nodes if isinstance(node, ast.FunctionDef)}
+    assert {name.strip("_") for name in names} & QUAINT == set()
+
+
+def test_the_docstring_of_run_names_every_algorithm():
+    assert [name for name in ALGORITHMS if f"``{name}``" not in gqlab.run.__doc__] == []

@@ -113,9 +113,9 @@ def test_bad_arguments_get_one_line_and_leave_nothing(arguments, message, tmp_pa
     with pytest.raises(SystemExit) as end:
         main(arguments)
     assert end.value.code == 2
-    said = capsys.readouterr().err
-    assert said.count("\n") == 1
-    assert message in said
+    printed = capsys.readouterr().err
+    assert printed.count("\n") == 1
+    assert message in printed
     assert list(tmp_path.iterdir()) == []
 
 
@@ -177,9 +177,9 @@ TRIED = Scale(("MountainCar-v0",), (1 / 4,), n_seeds=1, n_episodes=1, share=0.00
 
 def test_finished_agents_are_kept_and_repeat_themselves(tmp_path, monkeypatch):
     cells = [cell for cell in runs.cells_of(TRIED) if cell.row in (PRESET, "Sarsa(.9)")]
-    told: list[tuple[int, int]] = []
-    first = runs.run_cells(cells, tmp_path, 1, lambda done, of, left: told.append((done, of)))
-    assert told == [(1, 2), (2, 2)]
+    calls: list[tuple[int, int]] = []
+    first = runs.run_cells(cells, tmp_path, 1, lambda done, of, left: calls.append((done, of)))
+    assert calls == [(1, 2), (2, 2)]
     alone = gq.Agent("MountainCar-v0", seed=0, **cells[1].arguments()).learn(300).evaluate(1, seed=runs.EVALUATION)
     assert first[cells[1]]["returns"] == alone.returns.tolist()
     monkeypatch.setattr(runs, "measure", None)  # nothing is left to be done

@@ -139,7 +139,7 @@ class Report:
         theory, note = judge_theory(self.folder, self.scale.seed)
         new = {name: found for name, found in results.items() if name not in self.judged}
         self.judged |= {name: judge_all({name: found}) for name, found in new.items()}
-        by_key = {j.claim.key: j for some in (*self.judged.values(), theory) for j in some}
+        by_key = {j.claim.key: j for group in (*self.judged.values(), theory) for j in group}
         judged = tuple(by_key[claim.key] for claim in CLAIMS if claim.key in by_key)
         self._draw(results)
         quick = self.scale.quick
