@@ -122,8 +122,8 @@ class FiniteMDP(checks.Frozen):
         K = self.chain(pi)
         classes = chains.recurrent_classes(K > 0)
         if len(classes) > 1:
-            some = " and ".join(_some(members) for members in classes[:2])
-            raise ValueError(f"{name}: its chain has {len(classes)} recurrent classes, expected 1: states {some}")
+            listed = " and ".join(_listed(members) for members in classes[:2])
+            raise ValueError(f"{name}: its chain has {len(classes)} recurrent classes, expected 1: states {listed}")
         mu = np.zeros(self.n_states)
         mu[classes[0]] = chains.stationary_distribution(K[np.ix_(classes[0], classes[0])])
         return mu
@@ -188,7 +188,7 @@ def _discount(discount: ArrayLike, S: int, A: int, terminal: NDArray[np.bool_]) 
     return gamma
 
 
-def _some(states: NDArray[np.intp], most: int = 5) -> str:
+def _listed(states: NDArray[np.intp], most: int = 5) -> str:
     return "{" + ", ".join(str(s) for s in states[:most]) + (", …" if len(states) > most else "") + "}"
 
 
@@ -201,12 +201,12 @@ def _toy_text(env_id: str, kwargs: dict[str, Any]) -> tuple[Any, FloatArray]:
             f"env_id is {checks.shown(env_id)}, expected the name of an environment such as 'FrozenLake-v1'"
         )
     try:
-        with warnings.catch_warnings(record=True) as said:  # of an error only the last word counts
+        with warnings.catch_warnings(record=True) as caught:  # of an error only the last word counts
             warnings.simplefilter("always")
             env = gymnasium.make(env_id, **kwargs)
     except Exception as error:  # Gymnasium's own, and whatever an environment raises for a wrong keyword
         raise ValueError(_refused(env_id, kwargs, error)) from None
-    for warning in said:
+    for warning in caught:
         warnings.warn(warning.message, warning.category, stacklevel=3)
     try:
         table = getattr(env.unwrapped, "P", None)
@@ -235,14 +235,14 @@ def _refused(env_id: str, kwargs: dict[str, Any], error: Exception) -> str:
 def _read_table(table: Any) -> tuple[FloatArray, FloatArray, FloatArray]:
     """P, r and P(s', episode over | s, a) of a toy-text ``P[s][a] = [(probability, s', reward, terminated), …]``."""
     S, A = len(table), len(table[0])
-    P, paid, ended = np.zeros((3, S, A, S))
+    P, rewards, ended = np.zeros((3, S, A, S))
     for s in range(S):
         for a in range(A):
             for probability, s_next, reward, terminated in table[s][a]:
                 P[s, a, s_next] += probability
-                paid[s, a, s_next] += probability * reward
+                rewards[s, a, s_next] += probability * reward
                 ended[s, a, s_next] += probability * terminated
-    return P, np.divide(paid, P, out=np.zeros_like(P), where=P > 0), ended
+    return P, np.divide(rewards, P, out=np.zeros_like(P), where=P > 0), ended
 
 
 def _reachable(

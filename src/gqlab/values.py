@@ -16,9 +16,9 @@ def expected_reward(mdp: FiniteMDP) -> FloatArray:
 
 def policy_value(mdp: FiniteMDP, policy: FloatArray) -> FloatArray:
     """V = (I − Γ_π)⁻¹ r_π, (..., S), with Γ_π(s,s') = Σ_a π(a|s) P(s'|s,a) γ(s,a,s')."""
-    paid = (policy * expected_reward(mdp)).sum(axis=-1)
+    rewards = (policy * expected_reward(mdp)).sum(axis=-1)
     gamma = np.einsum("...sa,sat->...st", policy, mdp.transition * mdp.discount)
-    return np.asarray(np.linalg.solve(np.eye(mdp.n_states) - gamma, paid[..., None])[..., 0])
+    return np.asarray(np.linalg.solve(np.eye(mdp.n_states) - gamma, rewards[..., None])[..., 0])
 
 
 def action_value(mdp: FiniteMDP, value: FloatArray) -> FloatArray:
@@ -43,12 +43,12 @@ def optimal_value(mdp: FiniteMDP) -> FloatArray:
 def average_reward(mdp: FiniteMDP, policy: FloatArray, start: FloatArray) -> FloatArray:
     """The long-run average reward of each of n policies (n, S, A), started from the distribution ``start``: (n,)."""
     K = mdp.chain(policy)
-    paid, out = expected_reward(mdp), np.empty(len(policy))
+    rewards, out = expected_reward(mdp), np.empty(len(policy))
     # Chains with the same possible moves have the same classes: one batch for each such set.
     moves = np.packbits((K > 0).reshape(len(policy), -1), axis=-1)
     _, group = np.unique(moves, axis=0, return_inverse=True)
     for k in range(group.max() + 1):
         members = np.flatnonzero(group == k)
         mu = chains.long_run_distribution(K[members], start)
-        out[members] = np.einsum("ns,nsa,sa->n", mu, policy[members], paid)
+        out[members] = np.einsum("ns,nsa,sa->n", mu, policy[members], rewards)
     return out
