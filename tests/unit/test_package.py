@@ -112,6 +112,11 @@ def test_the_pinned_versions_satisfy_the_bounds_and_cover_every_group():
         assert pinned[name] >= least, name
 
 
+def test_setup_ends_by_saying_how_to_go_on():
+    shown = subprocess.run(["make", "-n", "setup", "VENV=here"], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert "To activate it: . here/bin/activate" in shown.stdout.splitlines()[-1]
+
+
 def test_this_python_is_one_that_the_classifiers_name():
     named = {c.rsplit(" ", 1)[1] for c in PROJECT["classifiers"] if re.search(r":: 3\.\d+$", c)}
     assert min(named, key=lambda v: int(v[2:])) == PROJECT["requires-python"].removeprefix(">=")
