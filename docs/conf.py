@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from pathlib import Path
 from typing import Any
 
-from docutils import nodes
-from latex2mathml.converter import convert
+HERE = Path(__file__).parent
+sys.path[:0] = [str(HERE), str(HERE.parent / "src")]
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
+import executed
+import mathml
+import unicode_math
 
 from gqlab.version import __version__
 
@@ -25,6 +26,7 @@ extensions = [
     "sphinx.ext.autosummary",
     "sphinx.ext.napoleon",
     "sphinx.ext.viewcode",
+    "api_index",
 ]
 myst_enable_extensions = ["dollarmath", "colon_fence"]
 myst_heading_anchors = 3
@@ -39,37 +41,40 @@ html_theme = "pydata_sphinx_theme"
 html_title = f"gqlab {version}"
 html_math_renderer = "mathml"
 html_show_sourcelink = False
+html_show_search_summary = False  # the summaries are fetched, which a browser refuses for files
+html_context = {"default_mode": "auto"}
 html_static_path = ["static"]
 html_css_files = ["gqlab.css"]
 html_theme_options = {
     "show_toc_level": 2,
     "navigation_with_keys": False,
+    "header_links_before_dropdown": 6,
+    "navigation_depth": 2,
+    "secondary_sidebar_items": {"**": ["page-toc"], "index": []},
     "footer_start": ["copyright"],
     "footer_end": [],
 }
-html_sidebars: dict[str, list[str]] = {"**": []}
-exclude_patterns = ["_build"]
+html_sidebars: dict[str, list[str]] = {page: [] for page in ("index", "api", "changelog", "gallery/index")}
+exclude_patterns = ["_build", "static"]
 
 
-#: A prime as the converter writes it: a superscript, which is too small to see where it stands in a subscript.
-RAISED_PRIME = re.compile(r"<msup>(<mi>[^<]*</mi>)<mi>&#x02032;</mi></msup>")
+#: The tutorials as notebooks, written when the site is built.
+NOTEBOOKS = HERE / "_build" / "notebooks"
 
 
-def _mathml(formula: str, display: str) -> str:
-    prime = r'<mrow>\1<mo lspace="0" rspace="0">&#x02032;</mo></mrow>'  # the character is raised by itself
-    return RAISED_PRIME.sub(prime, convert(formula, display=display))
-
-
-def _inline(translator: Any, node: nodes.math) -> None:
-    translator.body.append(_mathml(node.astext(), "inline"))
-    raise nodes.SkipNode
-
-
-def _block(translator: Any, node: nodes.math_block) -> None:
-    translator.body.append(f'<div class="formula">{_mathml(node.astext(), "block")}</div>')
-    raise nodes.SkipNode
+def offer_notebook(app: Any, name: str, source: list[str]) -> None:
+    """A link to the notebook under the title of a tutorial."""
+    if (NOTEBOOKS / f"{Path(name).name}.ipynb").is_file() and name.startswith("tutorials/"):
+        title, _, rest = source[0].partition("\n")
+        source[0] = (
+            f"{title}\n\n{{download}}`This page as a notebook </_build/notebooks/{Path(name).name}.ipynb>`\n{rest}"
+        )
 
 
 def setup(app: Any) -> None:
     """Formulas become MathML when the page is built: every browser shows it, with no network and no script."""
-    app.add_html_math_renderer("mathml", inline_renderers=(_inline, None), block_renderers=(_block, None))
+    app.add_html_math_renderer("mathml", inline_renderers=(mathml.inline, None), block_renderers=(mathml.block, None))
+    app.connect("doctree-resolved", unicode_math.replace, priority=400)
+    app.connect("doctree-resolved", mathml.hold_punctuation)
+    app.connect("builder-inited", lambda app: executed.write_notebooks(NOTEBOOKS))
+    app.connect("source-read", offer_notebook)

@@ -186,8 +186,8 @@ class FiniteMDP(checks.Frozen):
     def expected_reward(self) -> FloatArray:
         """r(s,a) = E[r(s,a,s')], (S, A); 0 in terminal states, which have no transitions."""
         S, A = self._shape
-        paid = np.bincount(self.arcs.row, weights=self.arcs.probability * self.arcs.reward, minlength=S * A)
-        return checks.frozen(paid.reshape(S, A))
+        rewards = np.bincount(self.arcs.row, weights=self.arcs.probability * self.arcs.reward, minlength=S * A)
+        return checks.frozen(rewards.reshape(S, A))
 
     @cached_property
     def discounted(self) -> Any:
@@ -245,8 +245,8 @@ class FiniteMDP(checks.Frozen):
         K = self.chain(pi) if self.is_small else self.sparse_chain(pi)
         classes = chains.recurrent_classes(K > 0 if self.is_small else K)
         if len(classes) > 1:
-            some = " and ".join(_some(members[members < self.n_states]) for members in classes[:2])
-            raise ValueError(f"{name}: its chain has {len(classes)} recurrent classes, expected 1: states {some}")
+            listed = " and ".join(_listed(members[members < self.n_states]) for members in classes[:2])
+            raise ValueError(f"{name}: its chain has {len(classes)} recurrent classes, expected 1: states {listed}")
         if self.is_small:
             mu = np.zeros(self.n_states)
             mu[classes[0]] = chains.stationary_distribution(K[np.ix_(classes[0], classes[0])])
@@ -369,5 +369,5 @@ def _discount(discount: Any, P: Entries) -> Given:
     return found
 
 
-def _some(states: NDArray[np.intp], most: int = 5) -> str:
+def _listed(states: NDArray[np.intp], most: int = 5) -> str:
     return "{" + ", ".join(str(s) for s in states[:most]) + (", …" if len(states) > most else "") + "}"

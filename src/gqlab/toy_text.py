@@ -36,12 +36,12 @@ def environment_table(env_id: str, kwargs: dict[str, Any]) -> tuple[Any, FloatAr
             f"env_id is {checks.shown(env_id)}, expected the name of an environment such as 'FrozenLake-v1'"
         )
     try:
-        with warnings.catch_warnings(record=True) as said:  # of an error only the last word counts
+        with warnings.catch_warnings(record=True) as caught:  # of an error only the last word counts
             warnings.simplefilter("always")
             env = gymnasium.make(env_id, **kwargs)
     except Exception as error:  # Gymnasium's own, and whatever an environment raises for a wrong keyword
         raise ValueError(_refused(env_id, kwargs, error)) from None
-    for warning in said:
+    for warning in caught:
         warnings.warn(warning.message, warning.category, stacklevel=3)
     try:
         table = getattr(env.unwrapped, "P", None)
@@ -75,8 +75,8 @@ def read_table(table: Any) -> TextTable:
     place, k = np.unique((s.astype(np.int64) * A + a) * S + s_next, return_inverse=True)
     # Summed up in the order of the table.
     sums = [np.bincount(k, weights=p * weight, minlength=len(place)) for weight in (1.0, r, ends)]
-    total, paid, ended = np.array(sums, dtype=np.float64)
-    reward = np.divide(paid, total, out=np.zeros(len(place)), where=total > 0)
+    total, rewards, ended = np.array(sums, dtype=np.float64)
+    reward = np.divide(rewards, total, out=np.zeros(len(place)), where=total > 0)
     s, a, s_next = np.unravel_index(place, (S, A, S))
     return TextTable(S, A, s, a, s_next, total, reward, ended)
 

@@ -20,13 +20,13 @@ BELLMAN, MOST_ROUNDS = 1e-13, 500
 
 def policy_value(mdp: FiniteMDP, policy: FloatArray) -> FloatArray:
     """V = (I − Γ_π)⁻¹ r_π, (..., S), with Γ_π(s,s') = Σ_a π(a|s) P(s'|s,a) γ(s,a,s')."""
-    paid = (policy * mdp.expected_reward).sum(axis=-1)
+    rewards = (policy * mdp.expected_reward).sum(axis=-1)
     if mdp.is_small:
         gamma = np.einsum("...sa,sat->...st", policy, mdp.transition * mdp.discount)
-        return np.asarray(np.linalg.solve(np.eye(mdp.n_states) - gamma, paid[..., None])[..., 0])
-    pairs = zip(policy.reshape(-1, *policy.shape[-2:]), paid.reshape(-1, mdp.n_states), strict=True)
+        return np.asarray(np.linalg.solve(np.eye(mdp.n_states) - gamma, rewards[..., None])[..., 0])
+    pairs = zip(policy.reshape(-1, *policy.shape[-2:]), rewards.reshape(-1, mdp.n_states), strict=True)
     values = [large_chains.solve(_system(mdp, pi), r, "the policy's value") for pi, r in pairs]
-    return np.array(values).reshape(paid.shape)
+    return np.array(values).reshape(rewards.shape)
 
 
 def _system(mdp: FiniteMDP, policy: FloatArray) -> sparse.csr_array:
@@ -70,8 +70,8 @@ def _modified_policy_iteration(mdp: FiniteMDP) -> FloatArray:
         if gap <= BELLMAN * (1 + float(np.abs(V).max())):
             return best
         policy = (Q.argmax(axis=-1)[:, None] == np.arange(mdp.n_actions)).astype(np.float64)
-        paid, A = (policy * mdp.expected_reward).sum(axis=-1), _system(mdp, policy)
-        step = large_chains.krylov(A, paid - A @ best, 0.01)
+        rewards, A = (policy * mdp.expected_reward).sum(axis=-1), _system(mdp, policy)
+        step = large_chains.krylov(A, rewards - A @ best, 0.01)
         V = best + step
     raise ValueError(
         f"the optimal value: Bellman's residual is {gap:.1e} after {MOST_ROUNDS} rounds of policy iteration"
@@ -80,11 +80,11 @@ def _modified_policy_iteration(mdp: FiniteMDP) -> FloatArray:
 
 def average_reward(mdp: FiniteMDP, policy: FloatArray, start: FloatArray) -> FloatArray:
     """The long-run average reward of each of n policies (n, S, A), started from the distribution ``start``: (n,)."""
-    paid, out = mdp.expected_reward, np.empty(len(policy))
+    rewards, out = mdp.expected_reward, np.empty(len(policy))
     if not mdp.is_small:
         for k, pi in enumerate(policy):
             mu = _long_run(mdp, pi, start)
-            out[k] = mu @ (pi * paid).sum(axis=-1)
+            out[k] = mu @ (pi * rewards).sum(axis=-1)
         return out
     K = mdp.chain(policy)
     # Chains with the same possible moves have the same classes: one batch for each such set.
@@ -93,7 +93,7 @@ def average_reward(mdp: FiniteMDP, policy: FloatArray, start: FloatArray) -> Flo
     for k in range(group.max() + 1):
         members = np.flatnonzero(group == k)
         mu = chains.long_run_distribution(K[members], start)
-        out[members] = np.einsum("ns,nsa,sa->n", mu, policy[members], paid)
+        out[members] = np.einsum("ns,nsa,sa->n", mu, policy[members], rewards)
     return out
 
 

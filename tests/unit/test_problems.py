@@ -31,13 +31,13 @@ def test_toy_text_environments_are_read_exactly(env_id, kwargs, n_states, n_term
     back = {int(s): k for k, s in enumerate(mdp.state_ids)}
     for s in mdp.state_ids[~mdp.terminal]:
         for a in range(mdp.n_actions):
-            P, paid = np.zeros(n_states), np.zeros(n_states)
+            P, rewards = np.zeros(n_states), np.zeros(n_states)
             for probability, s_next, reward, terminated in env.P[s][a]:
                 P[back[s_next]] += probability  # every successor of a kept state is kept
-                paid[back[s_next]] += probability * reward
+                rewards[back[s_next]] += probability * reward
                 assert terminated == mdp.terminal[back[s_next]]
             assert_close(mdp.transition[back[s], a], P, 1e-12)
-            assert np.abs(mdp.reward[back[s], a] * P - paid).max() < 1e-12
+            assert np.abs(mdp.reward[back[s], a] * P - rewards).max() < 1e-12
     assert (mdp.discount[:, :, mdp.terminal] == 0).all()
     assert (mdp.discount[:, :, ~mdp.terminal] == 0.9).all()
     assert_close(mdp.initial, env.initial_state_distrib[mdp.state_ids], 1e-12)
@@ -119,10 +119,10 @@ def test_average_reward_and_value_by_simulating_the_distribution(vector):
     average, value = problem.exact.average_reward(theta), problem.exact.value(theta)
     for k in range(2):
         pi = problem.policy(theta[k])
-        paid = (pi[..., None] * mdp.transition * mdp.reward).sum(axis=(1, 2))
+        rewards = (pi[..., None] * mdp.transition * mdp.reward).sum(axis=(1, 2))
         p = problem.exact.stationary if mdp.initial is None else mdp.initial
         P2 = np.linalg.matrix_power(0.5 * (np.eye(mdp.n_states) + mdp.chain(pi)), 2**30)  # lazy: aperiodic, same limit
-        assert_close(average[k], p @ P2 @ paid, 1e-6)
+        assert_close(average[k], p @ P2 @ rewards, 1e-6)
         V = np.zeros(mdp.n_states)
         for _ in range(2000):
             V = np.einsum("sa,sat->s", pi, mdp.transition * (mdp.reward + mdp.discount * V))
