@@ -4,45 +4,59 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 ANCHORS ?=
 PEERS ?=
+INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help setup test bounds fuzz chaos reproduce bench gallery docs docs-check tutorials format clean
+.PHONY: help setup test python lowest bounds fuzz chaos reproduce bench gallery docs docs-check tutorials pictures package format clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort
 
+# Other targets need the environment alone; who asks for it is told how to enter it.
 setup: $(VENV)/.ready ## Make the virtual environment and install gqlab with pinned dependencies
+	@echo "Ready. To activate it: . $(BIN)/activate    then try: gqlab doctor"
 
 $(VENV)/.ready: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "gqlab needs Python 3.11 or newer; try: make PYTHON=python3.12 ...")'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,learn]'
+	$(INSTALL) 'pip>=25.1'
+	$(INSTALL) --constraint constraints.txt --editable '.[learn]' --group dev
 	@touch $@
 
-test: setup ## Lint, types, doctests and tests
+test: $(VENV)/.ready ## Lint, types, doctests and tests
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -n auto --dist loadfile
 
+python: ## Run the tests with another Python: make python PYTHON=python3.13
+	$(MAKE) test VENV=.venv-$(notdir $(PYTHON))
+
+# Old packages warn of what newer ones do otherwise: warnings are no errors here.
+lowest: ## Run the tests with the lowest versions that pyproject.toml allows, in a virtual environment of its own
+	$(PYTHON) -m venv .venv-lowest
+	.venv-lowest/bin/python -m pip install --quiet --disable-pip-version-check 'pip>=25.1'
+	.venv-lowest/bin/python -m pip install --quiet --constraint constraints-lowest.txt --editable '.[learn]' --group test
+	.venv-lowest/bin/python -m pytest -n auto --dist loadfile -o filterwarnings=default
+
 # Code that checks its bounds is other code: it has a cache of its own.
-bounds: setup ## Run the compiled functions with checks of all array bounds
+bounds: $(VENV)/.ready ## Run the compiled functions with checks of all array bounds
 	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(VENV)/bounds $(BIN)/python -m pytest -n auto tests/unit/test_bounds.py tests/unit/test_vectors.py tests/unit/test_encoders.py
 
 CASES ?= 100000
-fuzz: setup ## 100,000 hostile calls, and damaged files, printed as figures; CASES=N for another number
+fuzz: $(VENV)/.ready ## 100,000 hostile calls, and damaged files, printed as figures; CASES=N for another number
 	GQLAB_FUZZ_CASES=$(CASES) GQLAB_FUZZ_FILES=2000 $(BIN)/python -m pytest -s tests/fuzz/test_calls.py tests/fuzz/test_files.py
 
 KILLS ?= 200
-chaos: setup ## Kill the commands 200 times and compare all bytes; KILLS=N for another number
+chaos: $(VENV)/.ready ## Kill the commands 200 times and compare all bytes; KILLS=N for another number
 	GQLAB_CHAOS_KILLS=$(KILLS) $(BIN)/python -m pytest -s tests/fuzz/test_kills.py
 
-reproduce: setup ## Run the experiments; tables on screen, figures under results/
+reproduce: $(VENV)/.ready ## Run the experiments; tables on screen, figures under results/
 	$(BIN)/gqlab reproduce
 
-bench: setup ## Measure speed; ANCHORS=PATH and PEERS="NAME=PATH ..." are timed beside ours
+bench: $(VENV)/.ready ## Measure speed; ANCHORS=PATH and PEERS="NAME=PATH ..." are timed beside ours
 	$(BIN)/python -m benchmarks $(if $(ANCHORS),--anchors $(ANCHORS)) $(foreach peer,$(PEERS),--peer $(peer))
 
-gallery: setup ## Draw the pictures of docs/gallery again, and write its page
+gallery: $(VENV)/.ready ## Draw the pictures of docs/gallery again, and write its page
 	$(BIN)/python docs/gallery/build.py
 
 docs: $(VENV)/.docs ## Build the documentation as a site in site/
@@ -54,16 +68,22 @@ docs-check: $(VENV)/.docs ## Build the site anew and open every page in a browse
 	$(MAKE) docs
 	GQLAB_SITE=site $(BIN)/python -m pytest tests/site
 
-tutorials: setup ## Run the tutorials, and write what they print and draw into their pages
+tutorials: $(VENV)/.ready ## Run the tutorials, and write what they print and draw into their pages
 	$(BIN)/python docs/executed.py
 
 $(VENV)/.docs: $(VENV)/.ready
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[docs]'
+	$(INSTALL) --constraint constraints.txt --group docs
 	@touch $@
 
-format: setup ## Format the code
+pictures: $(VENV)/.ready ## Draw the pictures of the README anew, by the README's own code
+	$(BIN)/python docs/readme_pictures.py
+
+package: $(VENV)/.ready ## Build the wheel and the source distribution in dist/
+	$(BIN)/hatchling build
+
+format: $(VENV)/.ready ## Format the code
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
 clean: ## Remove what was built
-	rm -rf $(VENV) site build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-* site build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -11,6 +11,7 @@ import numba
 import numpy as np
 
 from benchmarks import anchors, cpu, data, encoders, family, gpu, own_parts, peers
+from benchmarks import scale as scale_benchmark
 from benchmarks.table import Table
 
 
@@ -26,10 +27,12 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="shorter runs, noisier figures")
     parser.add_argument(
         "--only",
-        choices=("steps", "family", "encoders", "data", "agents", "gpu"),
-        help="the steps and what is compared with them, the family, the encoders, logged data, agents, or the GPU",
+        choices=("steps", "family", "encoders", "data", "scale", "agents", "gpu"),
+        help="the steps and what is compared with them, the family, the encoders, logged data, large problems, agents, or "
+        "the GPU",
     )
     parser.add_argument("--rows", type=int, default=10_000_000, help="rows of the files of logged data")
+    parser.add_argument("--million", action="store_true", help="large problems: one of a million states as well")
     options = parser.parse_args()
     try:
         chosen = peers.parse(options.peer)
@@ -58,6 +61,8 @@ def main() -> None:
         encoders.costs(table, scale)
     if options.only in (None, "data"):
         data.costs(table, max(1000, int(options.rows * scale)))
+    if options.only in (None, "scale"):
+        scale_benchmark.costs(table, scale, options.million, chosen.get("mdp"))
     if options.only in (None, "agents"):
         from benchmarks import agents  # they need Gymnasium
 

@@ -28,7 +28,7 @@ def ours() -> list[tuple[str, Any, int]]:
     ]
 
 
-def theirs() -> list[tuple[str, Any]]:
+def transformers() -> list[tuple[str, Any]]:
     """What scikit-learn has for 4 numbers."""
     from sklearn.kernel_approximation import RBFSampler
     from sklearn.preprocessing import KBinsDiscretizer, PolynomialFeatures
@@ -68,7 +68,7 @@ def costs(table: Table, scale: float) -> None:
         row = per_call(partial(encoder.encode_batch, X), 1) / n
         table.row(name, one, "us", f"{row:8.3f} us a row; {encoder.n_features_out_:,} features")
     X = rng.random((n, 4))
-    for name, transformer in theirs():
+    for name, transformer in transformers():
         transformer.fit(X)
         one = per_call(partial(transformer.transform, X[:1].copy()), repeats // 100)
         row = per_call(partial(transformer.transform, X), 1) / n

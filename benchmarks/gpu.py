@@ -62,11 +62,11 @@ def own_algorithms(table: Table) -> None:
     )
     for algorithm in algorithms:
         common = {"n_runs": 20, "record_every": 10, "watch": watch, "theta0": np.full(4, 0.1)}
-        here, there = (gq.run(problem, algorithm, 1000, device=device, **common) for device in ("cpu", "cuda"))  # type: ignore[arg-type]
+        on_cpu, on_gpu = (gq.run(problem, algorithm, 1000, device=device, **common) for device in ("cpu", "cuda"))  # type: ignore[arg-type]
         half = gq.run(problem, algorithm, 500, device="cuda", **common)  # type: ignore[arg-type]
         resumed = gq.run(problem, algorithm, 1000, device="cuda", resume=half)
-        far = max(_apart(a, b) for a, b in zip(_all(here), _all(there), strict=True))
-        again = max(_apart(a, b) for a, b in zip(_all(resumed), _all(there), strict=True))
+        far = max(_apart(a, b) for a, b in zip(_all(on_cpu), _all(on_gpu), strict=True))
+        again = max(_apart(a, b) for a, b in zip(_all(resumed), _all(on_gpu), strict=True))
         name = f"largest difference in 1,000 samples, {type(algorithm).__name__}"
         table.row(name, far, "", f"watches included; resumed on the GPU against not having stopped: {again:g}")
 
@@ -99,9 +99,11 @@ def agreement(table: Table) -> None:
                 *gq.sweep(gq.VRGreedyGQ, batch_size=[1, 7, 100], radius=radius),
             ):
                 settings = {"n_samples": 1000, "n_runs": 20, "theta0": np.full(4, 0.1), "record_every": 50}
-                here, there = (gq.run(problem, algorithm, device=device, **settings) for device in ("cpu", "cuda"))  # type: ignore[arg-type]
+                on_cpu, on_gpu = (gq.run(problem, algorithm, device=device, **settings) for device in ("cpu", "cuda"))  # type: ignore[arg-type]
                 worst = max(
-                    worst, float(np.abs(here.theta - there.theta).max()), float(np.abs(here.omega - there.omega).max())
+                    worst,
+                    float(np.abs(on_cpu.theta - on_gpu.theta).max()),
+                    float(np.abs(on_cpu.omega - on_gpu.omega).max()),
                 )
         table.row(f"largest difference in 1,000 updates, {type(target).__name__}", worst, "", "float64")
     own_algorithms(table)

@@ -132,9 +132,14 @@ def sb3(table: Table, path: Path) -> None:
     """Stable-Baselines3's DQN stands beside the agents: see :mod:`benchmarks.agents`."""
 
 
+def mdp(table: Table, path: Path) -> None:
+    """QuantEcon and pymdptoolbox stand beside large problems: see :mod:`benchmarks.scale`."""
+
+
 PEERS: dict[str, Callable[[Table, Path], None]] = {
     "authors": authors,
     "rlpy": rlpy,
     "before": before.compare,
     "sb3": sb3,
+    "mdp": mdp,
 }

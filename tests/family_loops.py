@@ -100,10 +100,12 @@ def nested(problem, x: Samples, z, etas: StepSizes, radius, inner_steps: int, ba
     out, (theta, omega) = [z[0]], z
     for u in range(len(x) // (inner_steps + batch_size)):
         eta_theta, eta_omega = etas(u)
-        mine = x[u * (inner_steps + batch_size) : (u + 1) * (inner_steps + batch_size)]
-        for sample in mine[:inner_steps]:
+        own_samples = x[u * (inner_steps + batch_size) : (u + 1) * (inner_steps + batch_size)]
+        for sample in own_samples[:inner_steps]:
             omega = projected(omega - eta_omega * pseudo_gradients(problem, theta, omega, *sample)[1], radius)
-        G = np.mean([pseudo_gradients(problem, theta, omega, *sample)[0] for sample in mine[inner_steps:]], axis=0)
+        G = np.mean(
+            [pseudo_gradients(problem, theta, omega, *sample)[0] for sample in own_samples[inner_steps:]], axis=0
+        )
         theta = projected(theta - eta_theta * G, radius)
         out.append(theta)
     return np.array(out), omega
@@ -156,10 +158,10 @@ def newton(problem, x: Samples, theta, radius, most: int) -> dict[str, Any]:
         e, U = np.linalg.eigh(here["H"])
         size = np.abs(e)
         for damping in (0.0, *(10.0**k for k in range(-8, 9))):
-            there = here["theta"] - U @ ((U.T @ here["gradient"]) / (size + damping * size.max()))
-            if np.linalg.norm(there) > radius:
+            tried_theta = here["theta"] - U @ ((U.T @ here["gradient"]) / (size + damping * size.max()))
+            if np.linalg.norm(tried_theta) > radius:
                 continue
-            tried = empirical(problem, x, there)
+            tried = empirical(problem, x, tried_theta)
             halved = np.linalg.norm(tried["gradient"]) <= 0.5 * np.linalg.norm(here["gradient"])
             if tried["J"] < here["J"] - 1e-17 or (damping == 0 and halved and tried["J"] <= here["J"] + 1e-17):
                 here = tried

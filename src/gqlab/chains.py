@@ -6,6 +6,8 @@ batch of chains with the same support.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
@@ -17,22 +19,25 @@ from gqlab.checks import FloatArray
 TINY = 1e-300
 
 
-def recurrent_classes(support: NDArray[np.bool_]) -> list[NDArray[np.intp]]:
-    """The closed communicating classes of a chain whose possible moves are ``support[s, t]``."""
+def recurrent_classes(support: Any) -> list[NDArray[np.intp]]:
+    """The closed communicating classes of a chain whose possible moves are ``support[s, t]``, dense or sparse."""
     _, label = connected_components(csr_array(support), directed=True, connection="strong")
-    s, t = np.nonzero(support)
-    left = label[s[label[s] != label[t]]]
-    return [np.flatnonzero(label == k) for k in np.setdiff1d(label, left)]
+    s, t = support.nonzero()
+    closed = np.setdiff1d(label, label[s[label[s] != label[t]]])
+    order = np.argsort(label, kind="stable")
+    ends = np.searchsorted(label[order], closed, side="right")
+    return [order[begin:end] for begin, end in zip(np.searchsorted(label[order], closed), ends, strict=True)]
 
 
-def period(support: NDArray[np.bool_]) -> int:
+def period(support: Any) -> int:
     """The period of an irreducible chain: the greatest common divisor of its cycle lengths."""
     order, before = breadth_first_order(csr_array(support), 0)
-    level = np.zeros(len(support), dtype=int)
-    for s in order[1:]:
-        level[s] = level[before[s]] + 1
-    s, t = np.nonzero(support)
-    return int(np.gcd.reduce(level[s] + 1 - level[t]))
+    level, earlier = [0] * support.shape[0], before.tolist()
+    for s in order[1:].tolist():
+        level[s] = level[earlier[s]] + 1
+    s, t = support.nonzero()
+    depth = np.array(level)
+    return int(np.gcd.reduce(depth[s] + 1 - depth[t]))
 
 
 def stationary_distribution(kernel: FloatArray) -> FloatArray:

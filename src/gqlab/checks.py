@@ -200,3 +200,5 @@ class Frozen:
                 frozen(value)
             elif isinstance(value, tuple):
                 waiting.extend(value)
+            elif hasattr(value, "indptr"):  # a sparse matrix
+                waiting.extend((value.data, value.indices, value.indptr))

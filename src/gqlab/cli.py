@@ -16,11 +16,13 @@ import tyro
 from gqlab.benchmark.commands import benchmark
 from gqlab.compare.commands import compare
 from gqlab.data.commands import health
+from gqlab.doctor import doctor
 from gqlab.learn.fit_command import fit
 from gqlab.learn.train_command import train
 from gqlab.learn.watch_command import watch
 from gqlab.paper.commands import list_experiments, reproduce
 from gqlab.theory.commands import rates, theory
+from gqlab.version import __version__
 
 COMMANDS: dict[str, Callable[..., None]] = {
     "reproduce": reproduce,
@@ -33,19 +35,34 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "fit": fit,
     "watch": watch,
     "benchmark": benchmark,
+    "doctor": doctor,
 }
+
+DESCRIPTION = """Provably convergent off-policy control: Greedy-GQ and VR-Greedy-GQ.
+
+gqlab --version prints the version; gqlab COMMAND --help the options of a command."""
+
+#: What the shell is told; docs/cli.md explains each of them.
+BAD_INPUT, INTERRUPTED, NOBODY_READS = 2, 130, 141
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Entry point. Bad input: one line on stderr and exit status 2."""
+    """Entry point. Bad input, and a package that is missing: one line on stderr and exit status 2."""
     try:
-        _parse(arguments)()
-    except (ValueError, OSError) as error:
+        if (sys.argv[1:] if arguments is None else list(arguments)) == ["--version"]:
+            print(f"gqlab {__version__}")
+        else:
+            _parse(arguments)()
+        sys.stdout.flush()
+    except BrokenPipeError:  # as in ``gqlab list | head -1``
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or the interpreter would say so at its end
+        raise SystemExit(NOBODY_READS) from None
+    except (ValueError, OSError, ImportError) as error:
         print(f"gqlab: {error}", file=sys.stderr)
-        raise SystemExit(2) from None
+        raise SystemExit(BAD_INPUT) from None
     except KeyboardInterrupt:
         print("gqlab: interrupted; what was finished is kept, and the same command goes on from there", file=sys.stderr)
-        raise SystemExit(130) from None
+        raise SystemExit(INTERRUPTED) from None
 
 
 #: Columns below which help is not set: the parser never ends where a line holds no word.
@@ -68,19 +85,19 @@ def _wide_enough() -> Iterator[None]:
 
 def _parse(arguments: Sequence[str] | None) -> Callable[[], None]:
     """The command that the arguments ask for, not yet begun."""
-    told = io.StringIO()
+    errors = io.StringIO()
     try:
-        with contextlib.redirect_stderr(told), _wide_enough():
+        with contextlib.redirect_stderr(errors), _wide_enough():
             command: Callable[[], None] = tyro.extras.subcommand_cli_from_dict(
                 {name: _later(command) for name, command in COMMANDS.items()},
                 prog="gqlab",
-                description="Provably convergent off-policy control: Greedy-GQ and VR-Greedy-GQ.",
+                description=DESCRIPTION,
                 args=arguments,
             )
         return command
     except SystemExit as end:
-        if end.code == 2:
-            raise ValueError(_one_line(told.getvalue())) from None
+        if end.code == BAD_INPUT:
+            raise ValueError(_one_line(errors.getvalue())) from None
         raise
 
 
@@ -96,11 +113,11 @@ def _later(command: Callable[..., None]) -> Callable[..., Callable[[], None]]:
 
 def _one_line(box: str) -> str:
     """What a box of several lines says, up to its first rule."""
-    said: list[str] = []
+    words: list[str] = []
     for line in box.splitlines():
         text = line.strip("│╭╮╰╯ \t")
-        if said and text.startswith("─"):
+        if words and text.startswith("─"):
             break
         if text and not text.startswith("─"):
-            said.append(text)
-    return " ".join(said) + " (gqlab --help tells more)"
+            words.append(text)
+    return " ".join(words) + " (gqlab --help tells more)"

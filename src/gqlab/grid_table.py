@@ -53,8 +53,8 @@ def _in_memory(results: Any) -> Sequence[Any] | None:
 
 def diverged_counts(results: Any) -> NDArray[np.int64] | None:
     """How many runs of each cell diverged; None where the results would have to be loaded to tell."""
-    there = _in_memory(results)
-    return None if there is None else np.array([int(result.diverged.sum()) for result in there], dtype=np.int64)
+    present = _in_memory(results)
+    return None if present is None else np.array([int(result.diverged.sum()) for result in present], dtype=np.int64)
 
 
 def text_table(grid: Any) -> str:

@@ -3,6 +3,7 @@
 ======================  ===========  ==========================================================================
 symbol                  shape        meaning
 ======================  ===========  ==========================================================================
+``arcs``                             the transitions with P(s'|s,a) > 0: their s', P, r and γ
 ``transition``          (S, A, S)    P(s'|s,a)
 ``reward``              (S, A, S)    r(s,a,s'), any real number
 ``discount``            (S, A, S)    γ(s,a,s') in [0, 1); 0 on arrival in a terminal state
@@ -10,19 +11,25 @@ symbol                  shape        meaning
 ``initial``             (S,)         the distribution of the first state, and of the state after a restart
 ======================  ===========  ==========================================================================
 
-A terminal state is never the ``s`` of a sample (s, a, r, s'); its rows of ``transition`` are not read.
+A terminal state is never the ``s`` of a sample (s, a, r, s'); its rows of ``transition`` are not read. The arrays of
+shape (S, A, S) are kept where they were given, and made when they are asked for where they were not.
 """
 
 from __future__ import annotations
 
-import warnings
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
 
-from gqlab import chains, checks
+from gqlab import arcs, chains, checks, large_chains, toy_text
+from gqlab.arcs import Arcs, Entries, Given
 from gqlab.checks import FloatArray
+
+#: MDPs with at most so many states, and numbers of an (S, A, S) array, are computed with as dense arrays.
+SMALL_STATES, SMALL_NUMBERS = 500, 1 << 23
 
 
 class FiniteMDP(checks.Frozen):
@@ -30,10 +37,10 @@ class FiniteMDP(checks.Frozen):
 
     Parameters
     ----------
-    transition : (S, A, S) array
-        ``P(s'|s,a)``; each row sums to 1.
-    reward : (S, A, S) or (S, A) array
-    discount : float or (S, A, S) array
+    transition : (S, A, S) array, sparse (S·A, S) matrix, or a list of A sparse (S, S) matrices
+        ``P(s'|s,a)``; each row sums to 1. Row s·A + a of an (S·A, S) matrix belongs to (s, a).
+    reward : (S, A, S) or (S, A) array, a number, or in such a sparse form
+    discount : float, (S, A, S) array, or in such a sparse form
         γ in [0, 1).
     terminal : (S,) bool array, optional
         Default: no state is terminal.
@@ -50,50 +57,107 @@ class FiniteMDP(checks.Frozen):
     FiniteMDP(n_states=2, n_actions=1)
     >>> mdp.stationary([[1], [1]])
     array([0.5, 0.5])
+
+    The same from a sparse matrix.
+
+    >>> from scipy import sparse
+    >>> mdp = gq.FiniteMDP(sparse.csr_array([[0, 1], [1, 0]]), [[1], [0]], discount=0.9)
+    >>> mdp.arcs.s_next, mdp.arcs.reward
+    (array([1, 0]), array([1., 0.]))
     """
 
     def __init__(
         self,
-        transition: ArrayLike,
-        reward: ArrayLike,
-        discount: ArrayLike,
+        transition: Any,
+        reward: Any,
+        discount: Any,
         terminal: ArrayLike | None = None,
         initial: ArrayLike | None = None,
     ) -> None:
-        P = checks.array("transition", transition, (None, None, None))
-        S, A = P.shape[:2]
-        if P.shape[2] != S:
-            raise ValueError(f"transition has shape {P.shape}, expected ({S}, {A}, {S})")
+        P, dense = _kernel(transition)
+        S, A = P.n_states, P.n_actions
+        self._shape = S, A
         self.terminal = checks.frozen(_terminal(terminal, S))
-        checks.probabilities("transition", P, skip=self.terminal)
-        if initial is not None:
-            p0 = checks.array("initial", initial, (S,))
-            checks.probabilities("initial", p0)
-            bad = np.flatnonzero(self.terminal & (p0 > 0))
-            if len(bad):
-                raise ValueError(f"initial[{bad[0]}] is {p0[bad[0]]}, but state {bad[0]} is terminal")
-            self.initial: FloatArray | None = checks.frozen(p0 / p0.sum())
-        elif self.terminal.any():
-            raise ValueError("initial is needed: some states are terminal and restart from it")
+        if dense is None:
+            arcs.check_kernel(P, self.terminal)
         else:
-            self.initial = None
-        P[self.terminal] = 0.0
-        P[~self.terminal] /= P[~self.terminal].sum(axis=-1, keepdims=True)
-        self.transition: FloatArray = checks.frozen(P)
-        self.reward: FloatArray = checks.frozen(_reward(reward, S, A))
-        self.discount: FloatArray = checks.frozen(_discount(discount, S, A, self.terminal))
+            checks.probabilities("transition", dense, skip=self.terminal)
+        self.initial: FloatArray | None = self._initial(initial)
+        P = arcs.normalised(P, self.terminal)
+        r, gamma = arcs.given("reward", reward, P), _discount(discount, P)
+        self._keep_dense(dense, r, gamma, P)
+        row, s_next = np.divmod(P.place, S)
+        ended = self.terminal[s_next]
+        first = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=S * A))])
+        discounts = np.where(ended, 0.0, gamma.of_arcs) if ended.any() else gamma.of_arcs
+        columns = (first, s_next, P.value, r.of_arcs, discounts)
+        #: The transitions that can happen, in the order of s, a, s'.
+        self.arcs = Arcs(*(checks.frozen(column) for column in columns))
         #: Where the states came from: ``state_ids[s]`` is the environment's own number of state s.
         self.state_ids: NDArray[np.intp] = checks.frozen(np.arange(S))
         #: Rows and columns, where the environment's states are the cells of a grid.
         self.grid_shape: tuple[int, int] | None = None
 
+    def _initial(self, initial: ArrayLike | None) -> FloatArray | None:
+        if initial is None:
+            if self.terminal.any():
+                raise ValueError("initial is needed: some states are terminal and restart from it")
+            return None
+        p0 = checks.array("initial", initial, (self.n_states,))
+        checks.probabilities("initial", p0)
+        bad = np.flatnonzero(self.terminal & (p0 > 0))
+        if len(bad):
+            raise ValueError(f"initial[{bad[0]}] is {p0[bad[0]]}, but state {bad[0]} is terminal")
+        return checks.frozen(p0 / p0.sum())
+
+    def _keep_dense(self, P: FloatArray | None, reward: Given, discount: Given, kernel: Entries) -> None:
+        """Keep the (S, A, S) arrays that were given, and for the others what stands where there is no transition."""
+        if P is not None:
+            P[self.terminal] = 0.0
+            P.reshape(-1)[kernel.place] = kernel.value
+        if discount.dense is not None:
+            discount.dense[:, :, self.terminal] = 0.0
+        for name, dense in (("transition", P), ("reward", reward.dense), ("discount", discount.dense)):
+            if dense is not None:
+                self.__dict__[name] = checks.frozen(dense)  # where the property below finds it
+        self._elsewhere = reward.elsewhere, discount.elsewhere
+
+    @cached_property
+    def transition(self) -> FloatArray:
+        """P(s'|s,a), (S, A, S), made when it is first asked for if it was not given so."""
+        return self._dense("transition", np.zeros((1, 1, 1)), self.arcs.probability)
+
+    @cached_property
+    def reward(self) -> FloatArray:
+        """r(s,a,s'), (S, A, S), made likewise."""
+        return self._dense("reward", self._elsewhere[0], self.arcs.reward)
+
+    @cached_property
+    def discount(self) -> FloatArray:
+        """γ(s,a,s'), (S, A, S), made likewise."""
+        ends = np.where(self.terminal, 0.0, self._elsewhere[1])
+        return self._dense("discount", ends, self.arcs.discount)
+
+    def _dense(self, name: str, elsewhere: FloatArray, value: FloatArray) -> FloatArray:
+        S, A = self._shape
+        checks.memory(f"the dense shape of {name}", (S, A, S), S * A * S)
+        out = np.array(np.broadcast_to(elsewhere, (S, A, S)), order="C")
+        out.reshape(-1)[self.arcs.row * S + self.arcs.s_next] = value
+        return checks.frozen(out)
+
     @property
     def n_states(self) -> int:
-        return self.transition.shape[0]
+        return self._shape[0]
 
     @property
     def n_actions(self) -> int:
-        return self.transition.shape[1]
+        return self._shape[1]
+
+    @property
+    def is_small(self) -> bool:
+        """Whether dense arrays are computed with."""
+        S, A = self._shape
+        return S <= SMALL_STATES and S * A * S <= SMALL_NUMBERS
 
     def __repr__(self) -> str:
         ends = f", n_terminal={int(self.terminal.sum())}" if self.terminal.any() else ""
@@ -103,6 +167,36 @@ class FiniteMDP(checks.Frozen):
     def start(self) -> FloatArray:
         """The distribution of the first state, (S,), which is ``initial`` or else uniform."""
         return np.full(self.n_states, 1 / self.n_states) if self.initial is None else self.initial
+
+    def at(self, s: NDArray[np.intp], a: NDArray[np.intp], s_next: NDArray[np.intp]) -> tuple[FloatArray, ...]:
+        """P, r and γ of given transitions, (n,) each, of those too that cannot happen."""
+        S, A = self._shape
+        place = (np.asarray(s, dtype=np.int64) * A + a) * S + s_next
+        own = self.arcs.row * S + self.arcs.s_next
+        k = np.minimum(np.searchsorted(own, place), len(own) - 1)
+        happens = own[k] == place
+        r, gamma = (np.broadcast_to(x, (S, A, 1))[s, a, 0] for x in self._elsewhere)
+        r = self.__dict__["reward"][s, a, s_next] if "reward" in self.__dict__ else r
+        gamma = self.__dict__["discount"][s, a, s_next] if "discount" in self.__dict__ else gamma
+        return (
+            np.where(happens, self.arcs.probability[k], 0.0),
+            np.where(happens, self.arcs.reward[k], r),
+            np.where(happens, self.arcs.discount[k], np.where(self.terminal[s_next], 0.0, gamma)),
+        )
+
+    @cached_property
+    def expected_reward(self) -> FloatArray:
+        """r(s,a) = E[r(s,a,s')], (S, A); 0 in terminal states, which have no transitions."""
+        S, A = self._shape
+        rewards = np.bincount(self.arcs.row, weights=self.arcs.probability * self.arcs.reward, minlength=S * A)
+        return checks.frozen(rewards.reshape(S, A))
+
+    @cached_property
+    def discounted(self) -> Any:
+        """P(s'|s,a) γ(s,a,s') as a sparse (S·A, S) matrix."""
+        S, A = self._shape
+        weights = self.arcs.probability * self.arcs.discount
+        return sparse.csr_array((weights, self.arcs.s_next, self.arcs.first), shape=(S * A, S))
 
     def chain(self, policy: FloatArray) -> FloatArray:
         """The state chain under ``policy`` (..., S, A), restarts included; the rows of terminal states restart."""
@@ -114,21 +208,97 @@ class FiniteMDP(checks.Frozen):
             K += ends[..., None] * self.initial
         return K
 
+    def sparse_chain(self, policy: FloatArray) -> Any:
+        """The same for one policy (S, A) as a sparse matrix, (S, S), or (S + 1, S + 1) where something is terminal.
+
+        There state S stands for the restart: into it instead of a terminal state, and out of it as ``initial`` says.
+        Watched in the other states alone, this is the chain with restarts.
+        """
+        K = self.over_actions(policy, self.arcs.probability)
+        if self.initial is None or not self.terminal.any():
+            return K
+        S, first = self.n_states, np.flatnonzero(self.initial)
+        K = K.tocoo()
+        s_next = np.where(self.terminal[K.col], S, K.col)
+        ends = np.flatnonzero(self.terminal)
+        rows = np.concatenate([K.row, ends, np.full(len(first), S)])
+        columns = np.concatenate([s_next, np.full(len(ends), S), first])
+        data = np.concatenate([K.data, np.ones(len(ends)), self.initial[first]])
+        return sparse.csr_array((data, (rows, columns)), shape=(S + 1, S + 1))
+
+    def over_actions(self, policy: FloatArray, value: FloatArray) -> Any:
+        """Σ_a π(a|s) x(s,a,s') for numbers x of the transitions, (n,): a sparse (S, S) matrix without zeros."""
+        S, A = self._shape
+        weights = np.repeat(policy.reshape(-1), np.diff(self.arcs.first)) * value
+        K = sparse.csr_array((weights, self.arcs.s_next, self.arcs.first[::A]), shape=(S, S), copy=True)
+        K.sum_duplicates()
+        K.eliminate_zeros()
+        return K
+
     def stationary(self, policy: ArrayLike, name: str = "policy") -> FloatArray:
         """μ (S,): the stationary distribution of the chain under ``policy`` (S, A); 0 on terminal states.
 
-        A chain with several recurrent classes has no single μ: ``ValueError``, with the states of two of them.
+        A chain with several recurrent classes has no single μ: ``ValueError``, with the states of two of them. Up to
+        500 states every entry has full relative accuracy. Above, μ is right to 1e-12 in total variation, which is
+        certified (:mod:`gqlab.large_chains`), or a ``ValueError`` says what was reached.
         """
         pi = checks.array(name, policy, (self.n_states, self.n_actions))
         checks.probabilities(name, pi, skip=self.terminal)
-        K = self.chain(pi)
-        classes = chains.recurrent_classes(K > 0)
+        K = self.chain(pi) if self.is_small else self.sparse_chain(pi)
+        classes = chains.recurrent_classes(K > 0 if self.is_small else K)
         if len(classes) > 1:
-            some = " and ".join(_some(members) for members in classes[:2])
-            raise ValueError(f"{name}: its chain has {len(classes)} recurrent classes, expected 1: states {some}")
-        mu = np.zeros(self.n_states)
-        mu[classes[0]] = chains.stationary_distribution(K[np.ix_(classes[0], classes[0])])
-        return mu
+            listed = " and ".join(_listed(members[members < self.n_states]) for members in classes[:2])
+            raise ValueError(f"{name}: its chain has {len(classes)} recurrent classes, expected 1: states {listed}")
+        if self.is_small:
+            mu = np.zeros(self.n_states)
+            mu[classes[0]] = chains.stationary_distribution(K[np.ix_(classes[0], classes[0])])
+            return mu
+        try:
+            mu = large_chains.long_run_distribution(K, classes)
+        except ValueError as error:
+            raise ValueError(f"{name}: {error}") from None
+        return mu[: self.n_states] / mu[: self.n_states].sum()
+
+    @classmethod
+    def from_transitions(
+        cls,
+        s: ArrayLike,
+        a: ArrayLike,
+        s_next: ArrayLike,
+        probability: ArrayLike,
+        reward: ArrayLike,
+        discount: ArrayLike,
+        *,
+        n_states: int | None = None,
+        n_actions: int | None = None,
+        terminal: ArrayLike | None = None,
+        initial: ArrayLike | None = None,
+    ) -> FiniteMDP:
+        """The MDP whose transitions are given one by one, in any order: (s, a, s') with P, r and γ.
+
+        Parameters
+        ----------
+        s, a, s_next : (n,) arrays of whole numbers
+        probability, reward, discount : (n,) arrays, or one number for all
+            Of several transitions with the same (s, a, s') the probabilities are summed, and rewards and discounts are
+            their means, weighted by probability.
+        n_states, n_actions : int, optional
+            Default: one more than the largest number that occurs.
+        terminal, initial
+            As for :class:`FiniteMDP`.
+
+        Examples
+        --------
+        Two states; the only action moves to the other one, and leaving state 0 pays 1.
+
+        >>> import gqlab as gq
+        >>> mdp = gq.FiniteMDP.from_transitions([0, 1], [0, 0], [1, 0], 1.0, reward=[1, 0], discount=0.9)
+        >>> mdp.transition.tolist()
+        [[[0.0, 1.0]], [[1.0, 0.0]]]
+        """
+        columns = {"s": s, "a": a, "s_next": s_next, "probability": probability, "reward": reward, "discount": discount}
+        P, r, gamma = arcs.gathered(columns, n_states, n_actions)
+        return cls(P, r, gamma, terminal, initial)
 
     @classmethod
     def from_gymnasium(cls, env_id: str, discount: ArrayLike = 0.95, **kwargs: Any) -> FiniteMDP:
@@ -147,16 +317,32 @@ class FiniteMDP(checks.Frozen):
         >>> taxi, int(taxi.state_ids[-1])
         (FiniteMDP(n_states=404, n_actions=6, n_terminal=4), 499)
         """
-        table, initial, shape = _toy_text(env_id, kwargs)
-        P, r, ended = _read_table(table)
-        keep, terminal = _reachable((P - ended).max(axis=1) > 0, ended.max(axis=1) > 0, initial > 0)
-        inside = np.ix_(keep, np.arange(P.shape[1]), keep)
+        table, initial, shape = toy_text.environment_table(env_id, kwargs)
+        x = toy_text.read_table(table)
+        keep, terminal = toy_text.reachable(x, initial > 0)
+        S, A, n = x.n_states, x.n_actions, len(keep)
+        number = np.full(S, -1)
+        number[keep] = np.arange(n)
+        inside = (number[x.s] >= 0) & (number[x.s_next] >= 0)
+        place = ((number[x.s] * A + x.a) * n + number[x.s_next])[inside]
+        P, r = (Entries(n, A, place, column[inside]) for column in (x.probability, x.reward))
         scalar = checks.plain_array("discount", discount).ndim == 0
-        gamma = discount if scalar else checks.array("discount", discount, P.shape)[inside]
-        mdp = cls(P[inside], r[inside], gamma, terminal[keep], initial[keep])
+        gamma = discount if scalar else checks.array("discount", discount, (S, A, S))[np.ix_(keep, np.arange(A), keep)]
+        mdp = cls(P, r, gamma, terminal[keep], initial[keep])
         mdp.state_ids = checks.frozen(keep)
         mdp.grid_shape = shape
         return mdp
+
+
+def _kernel(transition: Any) -> tuple[Entries, FloatArray | None]:
+    """P as its entries, and as it was given, if that was an (S, A, S) array."""
+    if arcs.is_sparse(transition):
+        return arcs.entries("transition", transition), None
+    P = checks.array("transition", transition, (None, None, None))
+    S, A = P.shape[:2]
+    if P.shape[2] != S:
+        raise ValueError(f"transition has shape {P.shape}, expected ({S}, {A}, {S})")
+    return arcs.dense_entries(P), P
 
 
 def _terminal(terminal: ArrayLike | None, S: int) -> NDArray[np.bool_]:
@@ -170,98 +356,21 @@ def _terminal(terminal: ArrayLike | None, S: int) -> NDArray[np.bool_]:
     return out
 
 
-def _reward(reward: ArrayLike, S: int, A: int) -> FloatArray:
-    if checks.plain_array("reward", reward).ndim == 2:
-        r = checks.array("reward", reward, (S, A))
-        return np.repeat(r[:, :, None], S, axis=2)
-    return checks.array("reward", reward, (S, A, S))
+def _discount(discount: Any, P: Entries) -> Given:
+    """γ in [0, 1): a number, an (S, A, S) array or a sparse form."""
+    if not arcs.is_sparse(discount):
+        if checks.plain_array("discount", discount).ndim == 0:
+            checks.number("discount", discount, least=0, below=1)
+            return arcs.given("discount", discount, P)
+        discount = checks.array("discount", discount, (P.n_states, P.n_actions, P.n_states))
+    found = arcs.given("discount", discount, P)
+    places = arcs.entries("discount", discount) if found.dense is None else arcs.dense_entries(found.dense)
+    bad = np.flatnonzero((places.value < 0) | (places.value >= 1))
+    if len(bad):
+        value = places.value[bad[0]]
+        raise ValueError(f"discount{places.where(bad[0])} is {value}, expected at least 0 and below 1")
+    return found
 
 
-def _discount(discount: ArrayLike, S: int, A: int, terminal: NDArray[np.bool_]) -> FloatArray:
-    if checks.plain_array("discount", discount).ndim == 0:
-        gamma = np.full((S, A, S), checks.number("discount", discount, least=0, below=1))
-    else:
-        gamma = checks.array("discount", discount, (S, A, S))
-        bad = np.argwhere((gamma < 0) | (gamma >= 1))
-        if len(bad):
-            raise ValueError(
-                f"discount{checks.place(bad[0])} is {gamma[tuple(bad[0])]}, expected at least 0 and below 1"
-            )
-    gamma[:, :, terminal] = 0.0
-    return gamma
-
-
-def _some(states: NDArray[np.intp], most: int = 5) -> str:
+def _listed(states: NDArray[np.intp], most: int = 5) -> str:
     return "{" + ", ".join(str(s) for s in states[:most]) + (", …" if len(states) > most else "") + "}"
-
-
-def _toy_text(env_id: str, kwargs: dict[str, Any]) -> tuple[Any, FloatArray, tuple[int, int] | None]:
-    """The table P of an environment, the distribution of its first state, and its grid where it has one."""
-    import gymnasium
-
-    if not isinstance(env_id, str):
-        raise ValueError(
-            f"env_id is {checks.shown(env_id)}, expected the name of an environment such as 'FrozenLake-v1'"
-        )
-    try:
-        with warnings.catch_warnings(record=True) as said:  # of an error only the last word counts
-            warnings.simplefilter("always")
-            env = gymnasium.make(env_id, **kwargs)
-    except Exception as error:  # Gymnasium's own, and whatever an environment raises for a wrong keyword
-        raise ValueError(_refused(env_id, kwargs, error)) from None
-    for warning in said:
-        warnings.warn(warning.message, warning.category, stacklevel=3)
-    try:
-        table = getattr(env.unwrapped, "P", None)
-        initial = getattr(env.unwrapped, "initial_state_distrib", None)
-        fickle = getattr(env.unwrapped, "fickle_passenger", False)
-        shape = getattr(env.unwrapped, "shape", np.shape(getattr(env.unwrapped, "desc", ())))
-    finally:
-        env.close()
-    if table is None or initial is None:
-        raise ValueError(f"{env_id} has no table P with an initial distribution: only toy-text environments have one")
-    if fickle:  # the destination changes in step(), by a coin that P does not know
-        raise ValueError(f"fickle_passenger is {fickle!r}: the table P of {env_id} does not know of it, expected False")
-    is_grid = len(shape) == 2 and shape[0] * shape[1] == len(table)  # Taxi's map has fewer cells than states
-    return table, np.asarray(initial, dtype=np.float64), (int(shape[0]), int(shape[1])) if is_grid else None
-
-
-def _refused(env_id: str, kwargs: dict[str, Any], error: Exception) -> str:
-    """Why there is no such environment, in one line."""
-    if isinstance(error, KeyError):  # the message is the key alone
-        for name, value in kwargs.items():
-            if error.args == (value,):
-                return f"{name} is {value!r}, which {env_id} does not have"
-    given = f"env_id is {env_id!r}" + "".join(f", {name} is {checks.shown(value)}" for name, value in kwargs.items())
-    kind = "" if type(error).__module__.startswith("gymnasium") else f"{type(error).__name__}: "
-    return " ".join(f"{given}: {kind}{error}".split())
-
-
-def _read_table(table: Any) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """P, r and P(s', episode over | s, a) of a toy-text ``P[s][a] = [(probability, s', reward, terminated), …]``."""
-    S, A = len(table), len(table[0])
-    P, paid, ended = np.zeros((3, S, A, S))
-    for s in range(S):
-        for a in range(A):
-            for probability, s_next, reward, terminated in table[s][a]:
-                P[s, a, s_next] += probability
-                paid[s, a, s_next] += probability * reward
-                ended[s, a, s_next] += probability * terminated
-    return P, np.divide(paid, P, out=np.zeros_like(P), where=P > 0), ended
-
-
-def _reachable(
-    goes_on: NDArray[np.bool_], ends: NDArray[np.bool_], first: NDArray[np.bool_]
-) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
-    """The states that some policy reaches from ``first``, in order, and which of all states are terminal."""
-    live = first
-    while True:
-        grown = live | goes_on[live].any(axis=0)
-        if (grown == live).all():
-            break
-        live = grown
-    terminal = np.asarray(ends[live].any(axis=0))
-    mixed = np.flatnonzero(live & terminal)
-    if len(mixed):
-        raise ValueError(f"P: arriving in state {mixed[0]} ends the episode at some times only, which is not supported")
-    return np.flatnonzero(live | terminal), terminal

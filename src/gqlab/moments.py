@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from gqlab import checks
 from gqlab.checks import FloatArray
@@ -36,12 +37,13 @@ class PossibleTransitions(NamedTuple):
 
 def moments(problem: Problem, mu: FloatArray) -> Moments:
     """C, b and K for the stationary distribution μ; ``ValueError`` for a singular C."""
-    mdp, phi = problem.mdp, problem.features.reshape(-1, problem.dim)
-    D_phi = (mu[:, None] * problem.behavior).reshape(-1, 1) * phi  # D(s,a) φ(s,a), (S·A, d)
-    C = D_phi.T @ phi
+    mdp, phi, d = problem.mdp, problem.rows, problem.dim
+    checks.memory("features", f"of dimension {d}", d * (3 * d + mdp.n_states))  # C and its rank, and K
+    D_phi = weighted(phi, (mu[:, None] * problem.behavior).reshape(-1))  # D(s,a) φ(s,a), (S·A, d)
+    C = as_dense(D_phi.T @ phi)
     C = 0.5 * (C + C.T)  # rounding in a matrix product need not be symmetric
-    b = D_phi.T @ (mdp.transition * mdp.reward).sum(axis=-1).ravel()
-    K = D_phi.T @ (mdp.transition * mdp.discount).reshape(len(phi), -1)
+    b = D_phi.T @ mdp.expected_reward.reshape(-1)
+    K = as_dense(mdp.discounted.T @ D_phi).T
     rank = int(np.linalg.matrix_rank(C, hermitian=True))
     if rank < len(C):
         raise ValueError(
@@ -53,16 +55,27 @@ def moments(problem: Problem, mu: FloatArray) -> Moments:
 
 def possible_transitions(problem: Problem, mu: FloatArray) -> PossibleTransitions:
     """The samples that can happen, in the order of s, a, s'."""
-    mdp = problem.mdp
-    acting = problem.behavior * ~mdp.terminal[:, None]
-    x = s, a, s_next = np.nonzero(acting[..., None] * mdp.transition)
-    probability = mu[s] * problem.behavior[s, a] * mdp.transition[x]
+    arcs, row = problem.mdp.arcs, problem.mdp.arcs.row
+    taken = np.flatnonzero(problem.behavior.reshape(-1)[row] * arcs.probability)
+    row = row[taken]
+    checks.memory("features", f"of dimension {problem.dim}", len(row) * problem.dim)
+    s, a = np.divmod(row, problem.mdp.n_actions)
     return PossibleTransitions(
         s=checks.frozen(s),
         a=checks.frozen(a),
-        s_next=checks.frozen(s_next),
-        phi=checks.frozen(problem.features[s, a]),
-        reward=checks.frozen(mdp.reward[x]),
-        gamma=checks.frozen(mdp.discount[x]),
-        probability=checks.frozen(probability),
+        s_next=checks.frozen(arcs.s_next[taken]),
+        phi=checks.frozen(as_dense(problem.rows[row])),
+        reward=checks.frozen(arcs.reward[taken]),
+        gamma=checks.frozen(arcs.discount[taken]),
+        probability=checks.frozen(mu[s] * problem.behavior[s, a] * arcs.probability[taken]),
     )
+
+
+def weighted(rows: Any, weights: FloatArray) -> Any:
+    """Rows of features, dense or sparse, times one number each."""
+    return rows.multiply(weights[:, None]).tocsr() if sparse.issparse(rows) else weights[:, None] * rows
+
+
+def as_dense(matrix: Any) -> FloatArray:
+    """A matrix as an array."""
+    return np.asarray(matrix.toarray() if sparse.issparse(matrix) else matrix)

@@ -12,28 +12,44 @@ and with A(θ) = C − Σ_s K_s φ̂_s(θ)ᵀ, so that ∂m/∂θ = −A and ∇
 from __future__ import annotations
 
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
+from gqlab import checks
 from gqlab.checks import FloatArray
-from gqlab.moments import Moments
+from gqlab.moments import Moments, as_dense
 from gqlab.operators.base import Operator
 
 #: Eigenvalues of C below this part of the largest one are directions that the means say nothing about.
 CUTOFF = 1e-13
 
 
+def action_values(rows: Any, theta: FloatArray) -> FloatArray:
+    """φ(s,a)ᵀθ, (..., S·A), for rows of features, dense or sparse, and θ (..., d)."""
+    if not sparse.issparse(rows):
+        return np.asarray(theta @ rows.T)
+    return np.asarray((rows @ theta.reshape(-1, theta.shape[-1]).T).T.reshape(*theta.shape[:-1], -1))
+
+
 class Objective:
     """J for each of n sets of means: C (n, d, d), b (n, d), K (n, d, S). θ is (n, k, d), k points for each of them."""
 
-    def __init__(self, features: FloatArray, target: Operator, means: Moments) -> None:
-        self.features, self.target, self.means = features, target, means
-        self._rows = features.reshape(-1, features.shape[-1])  # (S·A, d)
+    def __init__(self, rows: Any, target: Operator, means: Moments) -> None:
+        self.rows, self.target, self.means = rows, target, means  # φ(s,a), (S·A, d), dense or sparse
+        self._shape = means.K.shape[-1], rows.shape[0] // means.K.shape[-1]  # S, A
+
+    @cached_property
+    def features(self) -> FloatArray:
+        """φ(s,a), (S, A, d)."""
+        checks.memory("features", "sparse, needed as a dense array", self.rows.shape[0] * self.rows.shape[1])
+        return as_dense(self.rows).reshape(*self._shape, -1)
 
     def take(self, which: NDArray[np.intp]) -> Objective:
         """That of some of the sets of means."""
-        return Objective(self.features, self.target, Moments(*(moment[which] for moment in self.means)))
+        return Objective(self.rows, self.target, Moments(*(moment[which] for moment in self.means)))
 
     @cached_property
     def _inverse(self) -> tuple[FloatArray, FloatArray]:
@@ -49,7 +65,7 @@ class Objective:
 
     def q(self, theta: FloatArray) -> FloatArray:
         """φ(s,a)ᵀθ, (n, k, S, A)."""
-        return np.asarray((theta @ self._rows.T).reshape(*theta.shape[:-1], *self.features.shape[:2]))
+        return action_values(self.rows, theta).reshape(*theta.shape[:-1], *self._shape)
 
     def mean_delta_phi(self, theta: FloatArray, q: FloatArray | None = None) -> FloatArray:
         """m(θ), (n, k, d)."""
@@ -69,7 +85,10 @@ class Objective:
     def correction(self, q: FloatArray, omega: FloatArray) -> FloatArray:
         """Σ_s (Kᵀω)_s φ̂_s, (n, k, d),  φ̂_s = Σ_a w_a φ(s,a)."""
         weights = (omega @ self.means.K)[..., None] * self.target.weights(q)
-        return np.asarray(weights.reshape(*omega.shape[:-1], -1) @ self._rows)
+        weights = weights.reshape(*omega.shape[:-1], -1)
+        if not sparse.issparse(self.rows):
+            return np.asarray(weights @ self.rows)
+        return np.asarray((self.rows.T @ weights.reshape(-1, weights.shape[-1]).T).T.reshape(omega.shape))
 
     def gradient(self, theta: FloatArray) -> FloatArray:
         """∇J(θ), (n, k, d)."""

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy import sparse
 
 from gqlab import checks
+from gqlab.arcs import triples
 from gqlab.checks import FloatArray
 from gqlab.exact import Exact
 from gqlab.mdp import FiniteMDP
+from gqlab.objective import action_values
 from gqlab.operators import Operator, Softmax
 
 
@@ -22,8 +26,9 @@ class Problem(checks.Frozen):
     Parameters
     ----------
     mdp : FiniteMDP
-    features : (S, A, d) array
-        φ(s,a). The exact quantities need a matrix C = E[φφᵀ] that is not singular.
+    features : (S, A, d) array, or sparse (S·A, d) matrix
+        φ(s,a); row s·A + a of a matrix belongs to (s, a). The exact quantities need a matrix C = E[φφᵀ] that is not
+        singular.
     behavior : (S, A) array, optional
         π_b, the policy that makes the data; default uniform. They need its chain to have one recurrent class.
     target : Operator, optional
@@ -43,14 +48,15 @@ class Problem(checks.Frozen):
     def __init__(
         self,
         mdp: FiniteMDP,
-        features: ArrayLike,
+        features: Any,
         behavior: ArrayLike | None = None,
         target: Operator | None = None,
     ) -> None:
         checks.instance("mdp", mdp, FiniteMDP, "a FiniteMDP")
         S, A = mdp.n_states, mdp.n_actions
         self.mdp = mdp
-        self.features: FloatArray = checks.frozen(checks.array("features", features, (S, A, None)))
+        #: φ(s,a), (S·A, d): an array, or a sparse matrix where one was given.
+        self.rows: Any = _sparse_rows(features, S * A) if sparse.issparse(features) else _dense_rows(features, S, A)
         if behavior is None:
             self.behavior: FloatArray = checks.frozen(np.full((S, A), 1 / A))
         else:
@@ -70,7 +76,26 @@ class Problem(checks.Frozen):
     @property
     def dim(self) -> int:
         """d, the number of features."""
-        return self.features.shape[-1]
+        return int(self.rows.shape[1])
+
+    @cached_property
+    def features(self) -> FloatArray:
+        """φ(s,a), (S, A, d); of a sparse matrix made when it is first asked for."""
+        shape = self.mdp.n_states, self.mdp.n_actions, self.dim
+        if not self.has_sparse_features:
+            return checks.frozen(self.rows.reshape(shape))
+        checks.memory("the dense shape of features", shape, math.prod(shape))
+        return checks.frozen(self.rows.toarray().reshape(shape))
+
+    @property
+    def has_sparse_features(self) -> bool:
+        """Whether the features came as a sparse matrix."""
+        return sparse.issparse(self.rows)
+
+    @property
+    def largest_norm_squared(self) -> float:
+        """max ‖φ(s,a)‖²."""
+        return float((self.rows**2).sum(axis=-1).max())
 
     @cached_property
     def exact(self) -> Exact:
@@ -86,7 +111,10 @@ class Problem(checks.Frozen):
         th = checks.vectors("theta", theta, self.dim)
         checks.memory("theta", f"of shape {th.shape}", th.size // self.dim * self.mdp.n_states * self.mdp.n_actions)
         with np.errstate(over="ignore", invalid="ignore"):
-            q = np.einsum("...i,sai->...sa", th, self.features)
+            if self.has_sparse_features:
+                q = action_values(self.rows, th).reshape(*th.shape[:-1], self.mdp.n_states, self.mdp.n_actions)
+            else:
+                q = np.einsum("...i,sai->...sa", th, self.features)
         if not np.isfinite(q).all():
             raise ValueError("theta is too large: its action values leave the finite numbers")
         return np.array(self.target.policy(q))
@@ -121,8 +149,10 @@ class Problem(checks.Frozen):
     @cached_property
     def fingerprint(self) -> str:
         """A digest of everything that defines the problem; equal problems have equal ones."""
-        mdp = self.mdp
-        parts = [mdp.transition, mdp.reward, mdp.discount, mdp.terminal, mdp.start, self.features, self.behavior]
+        mdp, phi = self.mdp, sparse.csr_array(self.rows)
+        # The nonzero numbers, so that the form in which they were given does not matter.
+        parts = [np.array([mdp.n_states, mdp.n_actions, self.dim]), *mdp.arcs, mdp.terminal, mdp.start]
+        parts += [phi.indptr.astype(np.int64), phi.indices.astype(np.int64), phi.data, self.behavior]
         parts.extend(self.target.tables())
         numbers = self.target.numbers() or [0.0]
         digest = hashlib.sha256(f"{type(self.target).__name__} {' '.join(map(repr, numbers))}".encode())
@@ -132,5 +162,26 @@ class Problem(checks.Frozen):
         return digest.hexdigest()
 
     def __repr__(self) -> str:
-        S, A, d = self.features.shape
-        return f"Problem(n_states={S}, n_actions={A}, dim={d}, target={self.target!r})"
+        mdp = self.mdp
+        return f"Problem(n_states={mdp.n_states}, n_actions={mdp.n_actions}, dim={self.dim}, target={self.target!r})"
+
+
+def _dense_rows(features: Any, S: int, A: int) -> FloatArray:
+    phi = checks.array("features", features, (S, A, None))
+    return checks.frozen(phi.reshape(S * A, -1))
+
+
+def _sparse_rows(features: Any, n_rows: int) -> Any:
+    """A sparse (S·A, d) matrix of finite numbers, in CSR form, in order and without zeros."""
+    if len(features.shape) != 2 or features.shape[0] != n_rows or features.shape[1] == 0:
+        raise ValueError(f"features has shape {features.shape}, expected ({n_rows}, *)")
+    row, column, value = triples("features", features)
+    bad = np.flatnonzero(~np.isfinite(value))
+    if len(bad):
+        where = checks.place((row[bad[0]], column[bad[0]]))
+        raise ValueError(f"features{where} is {value[bad[0]]}, expected a finite number")
+    out = sparse.csr_array((value, (row, column)), shape=features.shape)
+    out.eliminate_zeros()
+    for part in (out.data, out.indices, out.indptr):
+        checks.frozen(part)
+    return out

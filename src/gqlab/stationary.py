@@ -121,9 +121,9 @@ def _descend(objective: Objective, theta0: FloatArray) -> Found:
             "nik,njk->nji", U, rotated[:, None] / (e[:, None] + DAMPING[:, None] * largest[:, None])
         )
         values = np.nan_to_num(J_of.value(tries), nan=np.inf)
-        there = np.linalg.norm(J_of.gradient(tries[:, :1])[:, 0], axis=-1)
+        norm_tried = np.linalg.norm(J_of.gradient(tries[:, :1])[:, 0], axis=-1)
         # Near the end J no longer tells two points apart, but Newton's own step halves the gradient.
-        newton = (values[:, 0] <= J + blur) & (there <= 0.5 * norm[active])
+        newton = (values[:, 0] <= J + blur) & (norm_tried <= 0.5 * norm[active])
         lower = values.min(axis=-1) < J - blur
         best = np.where(newton, 0, values.argmin(axis=-1))
         moved = newton | lower

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 from hypothesis import strategies as st
+from scipy import sparse
 
 import gqlab as gq
 from gqlab import theory
@@ -41,6 +42,9 @@ class Odd:
 
 MDP = gq.garnet(S, A, 2, seed=3)
 ENDING = gq.FiniteMDP(MDP.transition, MDP.reward, 0.9, np.arange(S) == S - 1, [0.5, 0.5, 0.0, 0.0])
+SPARSE = sparse.csr_array(MDP.transition.reshape(S * A, S))
+ARCS = dict(zip(("s", "a", "s_next"), np.nonzero(MDP.transition), strict=True))
+ARCS |= {"probability": MDP.arcs.probability, "reward": MDP.arcs.reward, "discount": np.full(len(ARCS["s"]), 0.9)}
 PHI = gq.random_features(MDP, D, seed=1)
 SMALL = gq.Problem(MDP, PHI)
 PROBLEMS = [SMALL, gq.Problem(ENDING, PHI), *(gq.Problem(MDP, PHI, target=o) for o in (gq.Greedy(), gq.Mellowmax(2.0)))]
@@ -195,12 +199,20 @@ VALID: dict[str, Callable[[], st.SearchStrategy[Any]]] = {
     "target": lambda: one(None, *OPERATORS),
     "groups": lambda: one(np.zeros(S, int), np.arange(S), np.arange(S * A).reshape(S, A)),
     "table": lambda: one(np.full((S, A), 1 / A)),
-    "transition": lambda: one(MDP.transition, MDP.transition.tolist()),
-    "reward": lambda: one(MDP.reward, np.zeros((S, A)), np.full((S, A), 1e308)),
+    "transition": lambda: one(MDP.transition, MDP.transition.tolist(), SPARSE, [SPARSE[a::A] for a in range(A)]),
+    "reward": lambda: one(MDP.reward, np.zeros((S, A)), np.full((S, A), 1e308), 0.5, SPARSE),
+    **{
+        f"from_transitions.{name}": functools.partial(one, column)
+        for name, column in zip(ARCS, ARCS.values(), strict=True)
+    },
+    "from_transitions.n_states": lambda: one(None, S, S + 1),
+    "from_transitions.n_actions": lambda: one(None, A),
     "discount": lambda: one(0.0, 0.9, 1 - 2.0**-53),
     "terminal": lambda: one(None, np.arange(S) == 3),
     "initial": lambda: one(None, [0.5, 0.5, 0, 0]),
-    "features": lambda: one(PHI, np.ones((S, A, 1)), np.zeros((S, A, 2)), 1e200 * PHI),
+    "features": lambda: one(
+        PHI, sparse.csr_array(PHI.reshape(S * A, D)), np.ones((S, A, 1)), np.zeros((S, A, 2)), 1e200 * PHI
+    ),
     "env_id": lambda: one("FrozenLake-v1"),
     "eta": lambda: one(0.1, 1e300),
     "eta_theta": lambda: STEP,
@@ -380,7 +392,19 @@ METHODS: dict[type, list[Callable[[], Any]]] = {
 }
 
 #: Methods for the inside: they trust their callers.
-INSIDE = {"check", "numbers", "tables", "smoothness", "chain", "watched_columns", "compiled", "mro"}
+INSIDE = {
+    "check",
+    "numbers",
+    "tables",
+    "smoothness",
+    "chain",
+    "sparse_chain",
+    "over_actions",
+    "at",
+    "watched_columns",
+    "compiled",
+    "mro",
+}
 
 #: And those of scikit-learn; and ``encode``, which does not look for NaN.
 INSIDE |= {
@@ -442,6 +466,11 @@ def finite(value: Any) -> bool:
     return True
 
 
+def late(value: Any, name: str) -> bool:
+    """Whether an attribute is made when it is first asked for."""
+    return isinstance(inspect.getattr_static(type(value), name, None), functools.cached_property)
+
+
 def snapshot(value: Any) -> Any:
     """What a caller owns, to be compared afterwards."""
     if isinstance(value, np.ndarray):
@@ -457,7 +486,11 @@ def snapshot(value: Any) -> Any:
         return [snapshot(inner) for inner in value]
     if isinstance(value, gq.Problem | gq.FiniteMDP) or dataclasses.is_dataclass(value):
         return (
-            {key: snapshot(inner) for key, inner in vars(value).items() if isinstance(inner, np.ndarray)}
+            {
+                key: snapshot(inner)
+                for key, inner in vars(value).items()
+                if isinstance(inner, np.ndarray) and not late(value, key)
+            }
             if hasattr(value, "__dict__")
             else None
         )

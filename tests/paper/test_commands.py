@@ -96,7 +96,9 @@ def test_the_whole_way_and_what_a_second_call_does(capsys, monkeypatch, out):
         assert {f"{stem}.png", f"{stem}.svg", f"{stem}.csv"} <= names
     assert {"claims.md", "report.html", "data"} <= names
     assert not any(name.startswith(".") for name in names)
-    main(["reproduce", "--experiment", "baird", "--out", str(out), "--force"])
+    capsys.readouterr()
+    main(["reproduce", "--experiment", "baird", "--out", str(out), "--force", "--json"])
+    assert json.loads(capsys.readouterr().out) == json.loads((out / "claims.json").read_text())
     assert len(done) == n + 2 * 2 + 3
 
 

@@ -57,8 +57,8 @@ def test_the_counts_are_those_of_the_table_in_every_document():
     assert counted in FOUND
     for name in ("README.md", "docs/index.md"):
         words = " ".join((ROOT / name).read_text().split())
-        told = f"of its {len(CLAIMS)} claims {n[HOLDS]} hold, {n[WEAKER]} is weaker than claimed, "
-        assert told + f"{n[UNDECIDED]} are undecided and {n[REVERSED]} are reversed" in words, name
+        sentence = f"of its {len(CLAIMS)} claims {n[HOLDS]} hold, {n[WEAKER]} is weaker than claimed, "
+        assert sentence + f"{n[UNDECIDED]} are undecided and {n[REVERSED]} are reversed" in words, name
         assert "**" + str(n[HOLDS]) not in words
 
 

@@ -147,8 +147,8 @@ def test_what_tuning_tried_and_what_it_shows(tiny_results):
         assert {s.tuned_gradient, s.etas[0]} <= set(s.tried_gradient)
         for word in ("the paper's", "the best here", "the tuned one"):
             assert sum(word in row.note for row in rows) == 2
-        told = reading(results)
-        assert [line.split(":")[0] for line in told] == [
+        lines = reading(results)
+        assert [line.split(":")[0] for line in lines] == [
             "actor-critic", "actor-critic, tuned", "policy gradient", "policy gradient, tuned"
         ]  # fmt: skip
 

@@ -178,13 +178,13 @@ def test_a_damaged_file_is_named_once_and_counts_as_none_or_holds_what_was_saved
         again = Store(store.folder)
         loaded = again.load(JOB)
         assert again.load(JOB) is loaded
-        said = capsys.readouterr().err
+        printed = capsys.readouterr().err
         if loaded is None:
             refused += 1
-            assert said.startswith(f"gqlab: {path} is damaged, to be computed again (")
-            assert said.count("\n") == 1
+            assert printed.startswith(f"gqlab: {path} is damaged, to be computed again (")
+            assert printed.count("\n") == 1
         else:  # a bit that nobody reads, such as of a date
-            assert said == ""
+            assert printed == ""
             assert np.array_equal(loaded.values["gradient"], measured.values["gradient"])
             assert np.array_equal(loaded.diverged, measured.diverged)
             assert all(

@@ -128,8 +128,8 @@ def test_an_inner_step_is_the_corrected_one(case):
     at_reference = np.array([gq.pseudo_gradient(problem, *reference, x) for x in batch])
     first = reference - eta * at_reference.mean(axis=0)
     j = int(rng.integers(9))
-    here = np.array(gq.pseudo_gradient(problem, *first, batch[j]))
-    expected = first - eta * (here - at_reference[j] + at_reference.mean(axis=0))
+    at_first = np.array(gq.pseudo_gradient(problem, *first, batch[j]))
+    expected = first - eta * (at_first - at_reference[j] + at_reference.mean(axis=0))
     after = np.array(gq.svrg_epoch(problem, algorithm, *reference, batch, [0, j]))
     assert np.abs(after - expected).max() < 1e-11 * (1 + np.abs(expected).max())
 
@@ -151,8 +151,8 @@ def test_relabelling_states_and_actions_changes_nothing(case):
     )
     other = gq.Problem(relabelled, problem.features[pairs], problem.behavior[pairs], target)
     for name in ("mspbe", "gradient", "omega_star", "average_reward"):
-        here, there = getattr(problem.exact, name)(theta), getattr(other.exact, name)(theta)
-        assert np.abs(here - there).max() < 1e-8 * (1 + np.abs(here).max()), name
+        first, second = getattr(problem.exact, name)(theta), getattr(other.exact, name)(theta)
+        assert np.abs(first - second).max() < 1e-8 * (1 + np.abs(first).max()), name
     assert np.abs(problem.exact.value(theta)[:, s] - other.exact.value(theta)).max() < 1e-8 * (
         1 + np.abs(mdp.reward).max()
     )
@@ -173,7 +173,7 @@ def test_a_run_is_the_same_for_any_number_of_runs_threads_and_records(n_runs, th
     problem = gq.Problem(mdp, gq.random_features(mdp, dim=4))
     algorithm = gq.VRGreedyGQ(0.2, 0.1, 60, 3.0) if vr else gq.GreedyGQ(0.2, 0.1, 3.0)
     every = gq.run(problem, algorithm, 300, n_runs=9, seed=seed, record_every=1, threads=1)
-    some = gq.run(problem, algorithm, 300, n_runs=n_runs, seed=seed, record_every=record_every, threads=threads)
-    assert np.array_equal(some.theta, every.theta[:n_runs, some.updates])
-    assert np.array_equal(some.omega, every.omega[:n_runs, some.updates])
-    assert np.array_equal(some.output, every.output[:n_runs])
+    thinned = gq.run(problem, algorithm, 300, n_runs=n_runs, seed=seed, record_every=record_every, threads=threads)
+    assert np.array_equal(thinned.theta, every.theta[:n_runs, thinned.updates])
+    assert np.array_equal(thinned.omega, every.omega[:n_runs, thinned.updates])
+    assert np.array_equal(thinned.output, every.output[:n_runs])

@@ -264,44 +264,44 @@ def test_a_vector_environment_goes_on_with_new_episodes(tmp_path):
 # --- Callbacks and logs -------------------------------------------------------------------------------------------
 
 
-class Told(gq.Callback):
-    def __init__(self, said: list[str], name: str, every: int, last: int | None = None) -> None:
-        self.said, self.name, self.every, self.last = said, name, every, last
+class Recorder(gq.Callback):
+    def __init__(self, calls: list[str], name: str, every: int, last: int | None = None) -> None:
+        self.calls, self.name, self.every, self.last = calls, name, every, last
 
     def on_training_start(self, agent: gq.Agent) -> None:
-        self.said.append(f"{self.name} starts")
+        self.calls.append(f"{self.name} starts")
 
     def on_step(self, agent: gq.Agent) -> bool:
-        self.said.append(f"{self.name} {agent.num_timesteps}")
+        self.calls.append(f"{self.name} {agent.num_timesteps}")
         return agent.num_timesteps != self.last
 
     def on_episode_end(self, agent: gq.Agent, total: float, length: int) -> None:
-        self.said.append(f"{self.name} episode of {length}: {total:g}")
+        self.calls.append(f"{self.name} episode of {length}: {total:g}")
 
     def on_training_end(self, agent: gq.Agent) -> None:
-        self.said.append(f"{self.name} ends")
+        self.calls.append(f"{self.name} ends")
 
 
 def test_every_callback_is_called_in_order_and_one_can_end_learning():
-    said: list[str] = []
-    agent = mountain_car().learn(1000, callback=[Told(said, "a", 100, last=300), Told(said, "b", 150)])
+    calls: list[str] = []
+    agent = mountain_car().learn(1000, callback=[Recorder(calls, "a", 100, last=300), Recorder(calls, "b", 150)])
     assert agent.num_timesteps == 300
-    assert said == [
+    assert calls == [
         "a starts", "b starts", "a 100", "b 150", "a episode of 200: -200", "b episode of 200: -200", "a 200", "a 300", "b 300",
         "a ends", "b ends",
     ]  # fmt: skip
 
 
 def test_callbacks_are_told_of_the_end_where_an_error_ends_learning():
-    said: list[str] = []
+    calls: list[str] = []
 
     def fail(agent: gq.Agent) -> None:
         if agent.num_timesteps == 20:
             raise RuntimeError("enough")
 
     with pytest.raises(RuntimeError, match="enough"):
-        mountain_car().learn(100, callback=[Told(said, "a", 1000), fail])
-    assert said == ["a starts", "a ends"]
+        mountain_car().learn(100, callback=[Recorder(calls, "a", 1000), fail])
+    assert calls == ["a starts", "a ends"]
 
 
 def test_the_best_model_is_kept(tmp_path):
@@ -327,13 +327,13 @@ def test_learning_stops_at_a_reward():
 
 
 def test_a_vector_environment_calls_back_too():
-    said: list[str] = []
+    calls: list[str] = []
     env = gymnasium.vector.SyncVectorEnv([lambda: Walk(limit=9)] * 2)
-    gq.Agent(env, coder(), SARSA, seed=1).learn(60, callback=Told(said, "a", 10))
-    steps = [int(line.split()[1]) for line in said if line.split()[1].isdigit()]
+    gq.Agent(env, coder(), SARSA, seed=1).learn(60, callback=Recorder(calls, "a", 10))
+    steps = [int(line.split()[1]) for line in calls if line.split()[1].isdigit()]
     assert len(steps) == 6
     assert all(10 * (k + 1) <= step <= 10 * (k + 1) + 1 for k, step in enumerate(steps))
-    assert any("episode of 9" in line for line in said)
+    assert any("episode of 9" in line for line in calls)
 
 
 def rows_of(folder: Path) -> list[dict[str, str]]:
@@ -366,10 +366,10 @@ def test_tensorboard_reads_the_same_numbers(tmp_path):
 
 def test_progress_is_told_on_stderr(capsys):
     mountain_car().learn(4000, progress_bar=True)
-    said = capsys.readouterr()
-    assert said.out == ""
-    assert "4.00k/4.00k" in said.err
-    assert re.search(r"return -\d+\.\d", said.err)
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert "4.00k/4.00k" in printed.err
+    assert re.search(r"return -\d+\.\d", printed.err)
 
 
 # --- What can go wrong --------------------------------------------------------------------------------------------
@@ -378,9 +378,9 @@ def test_progress_is_told_on_stderr(capsys):
 def test_an_agent_that_diverges_says_so_once_and_stays_finite():
     with pytest.warns(
         RuntimeWarning, match=r"the agent diverged in step \d+ and learns no more: make a new one"
-    ) as said:
+    ) as warned:
         agent = gq.Agent(Walk(limit=12), coder(), gq.QLearning(300.0), seed=3).learn(5000)
-    assert len(said) == 1
+    assert len(warned) == 1
     assert agent.diverged
     assert agent.num_timesteps < 5000
     assert np.isfinite(agent.theta).all()
@@ -391,21 +391,21 @@ class Broken(Walk):
     """After 30 steps it shows, or pays, something that is no number."""
 
     observed: float = np.nan
-    paid: float | None = None
+    bad_reward: float | None = None
 
     def step(self, action: int) -> Any:
         place, reward, *rest = super().step(action)
         if len(self.log) == 30:
-            if self.paid is not None:
-                return place, self.paid, *rest
+            if self.bad_reward is not None:
+                return place, self.bad_reward, *rest
             place[1] = self.observed
         return place, reward, *rest
 
 
-@pytest.mark.parametrize(("observed", "paid"), [(np.nan, None), (np.inf, None), (0.0, np.nan), (0.0, -np.inf)])
-def test_a_number_that_is_not_finite_is_refused_before_anything_is_learned_from_it(observed, paid):
+@pytest.mark.parametrize(("observed", "bad_reward"), [(np.nan, None), (np.inf, None), (0.0, np.nan), (0.0, -np.inf)])
+def test_a_number_that_is_not_finite_is_refused_before_anything_is_learned_from_it(observed, bad_reward):
     env = Broken(limit=10**6)
-    env.observed, env.paid = observed, paid
+    env.observed, env.bad_reward = observed, bad_reward
     agent = gq.Agent(env, coder(), SARSA, seed=1)
     with pytest.raises(
         ValueError, match=r"env: after step 30 the observation is .* and the reward .*, expected finite"

@@ -49,8 +49,8 @@ def nowhere(tmp_path):
 
 @pytest.fixture(scope="module")
 def expected(tmp_path_factory):
-    [indices, made], said = run(CODE, {"NUMBA_CACHE_DIR": str(tmp_path_factory.mktemp("cache"))})
-    assert (made, said) == ("compiled", [])
+    [indices, made], printed = run(CODE, {"NUMBA_CACHE_DIR": str(tmp_path_factory.mktemp("cache"))})
+    assert (made, printed) == ("compiled", [])
     return indices
 
 
@@ -60,17 +60,17 @@ def warned(lines):
 
 def test_without_a_place_for_the_cache_everything_works_with_one_warning(nowhere, expected):
     twice = CODE + "print(gq.trajectory(gq.baird(), 5).s.shape)"
-    [indices, made, shape], said = run(twice, nowhere)
+    [indices, made, shape], printed = run(twice, nowhere)
     assert (indices, made, shape) == (expected, "compiled", "(5,)")
-    assert len(warned(said)) == 1
+    assert len(warned(printed)) == 1
 
 
 def test_without_the_compiler_no_place_is_needed(nowhere, expected):
-    [indices], said = run(
+    [indices], printed = run(
         CODE, nowhere | {"NUMBA_DISABLE_JIT": "1"}, "-W", "ignore::RuntimeWarning:gqlab.samples.random"
     )
     assert indices == expected
-    assert warned(said) == []
+    assert warned(printed) == []
 
 
 COMMANDS = ["list", "--help", "reproduce --help", "theory --help", "rates --help", "theory nothing"]
@@ -91,18 +91,18 @@ for command in {COMMANDS}:
         print(end.code)
 print("done")
 """
-    out, said = run(code, nowhere)
+    out, printed = run(code, nowhere)
     assert out[-1] == "done"
     assert any(line.startswith("garnet-mspbe") for line in out)
-    assert warned(said) == []
+    assert warned(printed) == []
 
 
 def test_a_full_disk_is_one_warning(tmp_path, expected):
     # Files of more than 200 bytes cannot be written: what a write to a full disk raises is the same kind of error.
     limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (200, 200))\n"
-    [indices, made], said = run(limit + CODE, {"NUMBA_CACHE_DIR": str(tmp_path)})
+    [indices, made], printed = run(limit + CODE, {"NUMBA_CACHE_DIR": str(tmp_path)})
     assert (indices, made) == (expected, "compiled")
-    assert len(warned(said)) == 1
+    assert len(warned(printed)) == 1
 
 
 @pytest.fixture
@@ -144,8 +144,8 @@ def test_code_under_the_key_of_another_function_is_not_run(cache, expected):
         "gq.batch_indices(gq.VRGreedyGQ(batch_size=3), 9).tolist()", "gq.trajectory(gq.baird(), 3).s.tolist()"
     )
     run(code.replace("_indices", "_trajectory"), cache)
-    [mine], [other] = files(cache, "nbc"), sorted(Path(cache["NUMBA_CACHE_DIR"]).rglob("*_trajectory*.nbc"))
-    mine.write_bytes(other.read_bytes())
+    [own], [other] = files(cache, "nbc"), sorted(Path(cache["NUMBA_CACHE_DIR"]).rglob("*_trajectory*.nbc"))
+    own.write_bytes(other.read_bytes())
     assert run(CODE, cache) == ([expected, "compiled"], [])
 
 

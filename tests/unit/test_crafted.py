@@ -39,7 +39,7 @@ def kept(name, change):
     return lambda r: dataclasses.replace(r, memory=r.memory | {name: change(r.memory[name].copy())})
 
 
-def told(**change):
+def settings(**change):
     return lambda r: dataclasses.replace(r, metadata={**r.metadata, **change})
 
 
@@ -77,10 +77,10 @@ CRAFTED = {
     "diverged after the end": array("diverged_at", at(0, 500)),
     "terminal state": array("state", at(0, 2)),
     "no such state": array("state", at(0, 3)),
-    "record_every 0": told(record_every=0),
-    "record_every negative": told(record_every=-250),
-    "record_every true": told(record_every=True),
-    "record_every text": told(record_every="250"),
+    "record_every 0": settings(record_every=0),
+    "record_every negative": settings(record_every=-250),
+    "record_every true": settings(record_every=True),
+    "record_every text": settings(record_every="250"),
     "no records": without_records,
     "no runs": lambda r: dataclasses.replace(r, theta=r.theta[:0], omega=r.omega[:0]),
     "NaN in theta": array("theta", at((0, -1, 0), math.nan)),
@@ -88,26 +88,26 @@ CRAFTED = {
     "infinity in output": array("output", at((0, 0), math.inf)),
     "other byte order": array("theta", lambda a: a.astype(">f8")),
     "whole numbers": array("theta", lambda a: a.astype(int)),
-    "single precision": told(dtype="float32"),
-    "another precision": told(dtype="float16"),
-    "no precision": told(dtype=None),
-    "seed too large": told(seed=2**64),
-    "seed negative": told(seed=-1),
-    "seed text": told(seed="0"),
-    "n_samples text": told(n_samples="many"),
-    "no algorithm": told(algorithm={"name": "Nothing"}),
-    "algorithm with code": told(algorithm={"name": "GreedyGQ", "eta_theta": "__import__('os')"}),
-    "algorithm in depth": told(algorithm={"name": "GreedyGQ", "eta_theta": {"eta": {"eta": 1}}}),
+    "single precision": settings(dtype="float32"),
+    "another precision": settings(dtype="float16"),
+    "no precision": settings(dtype=None),
+    "seed too large": settings(seed=2**64),
+    "seed negative": settings(seed=-1),
+    "seed text": settings(seed="0"),
+    "n_samples text": settings(n_samples="many"),
+    "no algorithm": settings(algorithm={"name": "Nothing"}),
+    "algorithm with code": settings(algorithm={"name": "GreedyGQ", "eta_theta": "__import__('os')"}),
+    "algorithm in depth": settings(algorithm={"name": "GreedyGQ", "eta_theta": {"eta": {"eta": 1}}}),
     "another number of samples": array("samples", at(-1, 499)),
     "another number of evaluations": array("gradient_evaluations", at(-1, 1)),
-    "watch that was not": told(watch=[]),
-    "watch of nothing": told(watch=[{"quantity": "nothing"}]),
-    "watch without end": told(watch=[{"quantity": "mspbe", "every": 0}]),
-    "watch is a number": told(watch=5),
+    "watch that was not": settings(watch=[]),
+    "watch of nothing": settings(watch=[{"quantity": "nothing"}]),
+    "watch without end": settings(watch=[{"quantity": "mspbe", "every": 0}]),
+    "watch is a number": settings(watch=5),
     "watched too short": lambda r: dataclasses.replace(
         r, watched={"mspbe": gq.Watched(*(seen[:, :1] for seen in r.watched["mspbe"]))}
     ),
-    "problem is a number": told(problem=0),
+    "problem is a number": settings(problem=0),
     "no memory of the watch": lambda r: dataclasses.replace(r, memory={"theta": r.memory["theta"]}),
     "short memory of the watch": lambda r: dataclasses.replace(
         r, memory={name: a if name == "theta" else a[:, :0] for name, a in r.memory.items()}

@@ -98,7 +98,7 @@ FRAMES = [
     (pl.DataFrame({**GOOD, "obs": [0.0, float("nan"), 2.0]}), None, "df: column 'obs', row 1, component 0 is nan, expected a finite number"),
     (pa.table({**GOOD, "obs": [[0.0], [1.0, 2.0], [2.0]]}), None, "df: column 'obs', row 1 has length 2, expected 1"),
     (pa.table({**GOOD, "obs": [[0.0], [None], [2.0]]}), None, "df: column 'obs', row 1, component 0 is null, expected a number"),
-    (frame(obs=["a", "b", "c"]), None, "df: column 'obs' holds large_string, expected numbers"),
+    (pa.table({**GOOD, "obs": ["a", "b", "c"]}), None, "df: column 'obs' holds string, expected numbers"),
     (frame(action=[0, 1, None]), None, "df: column 'action', row 2 is null, expected a value"),
     (frame(action=[0, 1, 0.5]), None, "df: column 'action', row 2 is 0.5, expected a whole number: continuous actions are not supported"),
     (frame(obs=None, obs_0=[0.0, 1, 2], obs_1=[0.0, 1, np.inf]), None, "df: column 'obs_1', row 2 is inf, expected a finite number"),

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from gqlab.cli import COMMANDS, main
+
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "docs"))
 import executed  # noqa: E402 - it lies beside the pages
@@ -53,10 +55,11 @@ problem = gq.Problem(mdp, gq.random_features(mdp, dim=4))
 """
 }
 
-#: The pages with code, but for the one whose files test_extending.py writes first, and those that show their output.
+#: The pages with code, but for the one whose files test_extending.py writes first, and those that show their output;
+#: the README has a test of its own.
 PAGES = [
     str(path.relative_to(ROOT))
-    for path in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
+    for path in sorted((ROOT / "docs").rglob("*.md"))
     if "```python" in path.read_text() and path.name != "extending.md" and path not in executed.PAGES
 ]
 
@@ -69,6 +72,18 @@ def test_the_code_of_the_document_runs_when_pasted(tmp_path, name):
         [sys.executable, "-W", "error", "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=600
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_every_block_of_the_readme_runs_alone_and_makes_its_picture(tmp_path):
+    """As the script does that made the pictures; none but those that are shown, and every one of them."""
+    text = (ROOT / "README.md").read_text()
+    assert all("import gqlab as gq" in block for block in blocks("README.md"))
+    code = [sys.executable, "-W", "error", str(ROOT / "docs" / "readme_pictures.py"), str(tmp_path / "made")]
+    done = subprocess.run(code, cwd=tmp_path, capture_output=True, text=True, timeout=900)
+    assert done.returncode == 0, done.stderr
+    made = {path.name for path in (tmp_path / "made").iterdir()}
+    assert made == set(re.findall(r'plt.savefig\("(\w+\.png)"\)', text))
+    assert all(f"](docs/images/{name})" in text and (ROOT / "docs" / "images" / name).is_file() for name in made)
 
 
 def test_the_table_of_the_tour_is_what_its_code_prints(tmp_path):
@@ -102,6 +117,35 @@ def test_no_document_or_source_names_a_path_of_a_machine_or_an_index():
                 not re.search(r"/(?:root|home|work)/|pypi\.org/simple|index-url", text)
                 or name == "tests/unit/test_documents.py"
             ), name
+
+
+DOCUMENTS = [*ROOT.glob("*.md"), *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+def code_of(path: Path) -> list[str]:
+    """The code of a page, without that in Python: between backquotes, and line by line in blocks."""
+    text = re.sub(r"```python\n.*?```", "", path.read_text(), flags=re.S)
+    shell = re.findall(r"```(?:sh|)\n(.*?)```", text, flags=re.S)
+    return re.findall(r"`([^`\n]+)`", text) + [line.partition("#")[0] for block in shell for line in block.splitlines()]
+
+
+def test_every_target_of_make_that_a_document_names_is_there():
+    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), flags=re.M))
+    named = {t for path in DOCUMENTS for code in code_of(path) for t in re.findall(r"^make ([a-z]+)", code)}
+    assert {"test", "reproduce", "lowest"} <= named <= targets, named - targets
+
+
+def test_every_command_and_option_that_a_document_names_is_there(capsys):
+    options: dict[str, set[str]] = {}
+    for name in COMMANDS:
+        with pytest.raises(SystemExit):
+            main([name, "--help"])
+        options[name] = {*re.findall(r"--[a-z][a-z-]*", capsys.readouterr().out), "--help"}
+    for path in DOCUMENTS:
+        for code in code_of(path):
+            for name, rest in re.findall(r"(?:^|\| )gqlab ([a-z]+)((?: [^|]*)?)", code):
+                assert name in COMMANDS, f"{path.name}: {code}"
+                assert set(re.findall(r"--[a-z][a-z-]*", rest)) <= options[name], f"{path.name}: {code}"
 
 
 def test_every_test_that_the_page_on_reliability_names_is_there():

@@ -12,6 +12,7 @@ import sys
 import gymnasium
 import numpy as np
 import pytest
+import sklearn
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, PolynomialFeatures, StandardScaler
@@ -66,6 +67,9 @@ def one_row(part, observation, first, index, value, first_out):
     ]
 )
 def test_scikit_learn_accepts_the_encoder(estimator, check):
+    whole_numbers = isinstance(estimator, gq.OneHot) and check.func.__name__ == "check_positive_only_tag_during_fit"
+    if whole_numbers and tuple(map(int, sklearn.__version__.split(".")[:2])) < (1, 8):
+        pytest.skip("before 1.8 the check takes a mean from whole numbers in place, which NumPy refuses")
     check(estimator)
 
 

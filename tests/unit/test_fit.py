@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 
@@ -65,12 +67,12 @@ def test_means_over_rows_are_the_exact_ones_where_rows_are_as_frequent(problem):
     rows = np.repeat(np.arange(len(s)), counts[s, a, s_next])
     s, a, s_next = s[rows], a[rows], s_next[rows]
     data = transitions(s, a, mdp.reward[s, a, s_next], s_next)
-    mine = empirical(data, gq.Softmax(1.5), OneHot(n_values=3).fit([[0.0], [1.0], [2.0]]))
+    objective = empirical(data, gq.Softmax(1.5), OneHot(n_values=3).fit([[0.0], [1.0], [2.0]]))
     theta = np.random.default_rng(1).normal(size=(2, 3))
     tabular = theta.T.reshape(-1)  # tabular features count (s, a), the log's (a, s)
     tolerance = 2 * np.abs(counts / counts.sum() - share).sum() + 1e-12
-    assert abs(mine.mspbe(theta) - exact.mspbe(tabular)) <= tolerance * 10
-    gradient = mine.gradient(theta).T.reshape(-1)
+    assert abs(objective.mspbe(theta) - exact.mspbe(tabular)) <= tolerance * 10
+    gradient = objective.gradient(theta).T.reshape(-1)
     np.testing.assert_allclose(gradient, exact.gradient(tabular), atol=10 * tolerance)
 
 
@@ -79,12 +81,12 @@ def test_means_over_rows_are_the_exact_ones_where_rows_are_as_frequent(problem):
 )
 @pytest.mark.parametrize("dense", [True, False], ids=["Fourier", "OneHot"])
 def test_the_gradient_is_that_of_J(data, target, dense):
-    mine = empirical(data, target, Fourier(3, low=[0], high=[S - 1]).fit([[0.0]]) if dense else None)
+    objective = empirical(data, target, Fourier(3, low=[0], high=[S - 1]).fit([[0.0]]) if dense else None)
     rng = np.random.default_rng(2)
-    theta, v = rng.normal(size=(2, A, mine.K))
+    theta, v = rng.normal(size=(2, A, objective.K))
     h = 1e-6
-    difference = (mine.mspbe(theta + h * v) - mine.mspbe(theta - h * v)) / (2 * h)
-    assert (mine.gradient(theta) * v).sum() == pytest.approx(difference, rel=1e-6)
+    difference = (objective.mspbe(theta + h * v) - objective.mspbe(theta - h * v)) / (2 * h)
+    assert (objective.gradient(theta) * v).sum() == pytest.approx(difference, rel=1e-6)
 
 
 def test_iterative_regressions_are_the_direct_ones(data, monkeypatch):
@@ -132,19 +134,19 @@ def test_the_solvers_solve(data):
     search = fit(data, encoder, gq.LeastSquaresGreedyGQ(), discount=0.8)
     np.testing.assert_allclose(fitted.theta, solved.theta, atol=1e-9)
     np.testing.assert_allclose(search.theta, solved.theta, atol=1e-5)
-    mine = empirical(data, gq.Greedy())
-    np.testing.assert_allclose(mine.block_means(mine.delta(solved.theta)), 0, atol=1e-12)
+    objective = empirical(data, gq.Greedy())
+    np.testing.assert_allclose(objective.block_means(objective.delta(solved.theta)), 0, atol=1e-12)
 
 
 def test_the_linear_model_of_the_mean_is_exact_where_it_stands(data):
-    mine = empirical(data, gq.Softmax(2.0))
+    objective = empirical(data, gq.Softmax(2.0))
     theta = np.random.default_rng(5).normal(size=(A, S))
-    matrix, b = linearised(mine, theta)
+    matrix, b = linearised(objective, theta)
     np.testing.assert_allclose(
-        b - matrix @ theta.reshape(-1), mine.block_means(mine.delta(theta)).reshape(-1), atol=1e-12
+        b - matrix @ theta.reshape(-1), objective.block_means(objective.delta(theta)).reshape(-1), atol=1e-12
     )
     v, h = np.random.default_rng(6).normal(size=(A, S)), 1e-6
-    change = mine.block_means(mine.delta(theta + h * v) - mine.delta(theta - h * v)) / (2 * h)
+    change = objective.block_means(objective.delta(theta + h * v) - objective.delta(theta - h * v)) / (2 * h)
     np.testing.assert_allclose(-matrix @ v.reshape(-1), change.reshape(-1), atol=1e-8)
 
 
@@ -252,8 +254,8 @@ def test_the_command_fits_and_reports(tmp_path, capsys):
     out = tmp_path / "out"
     line = [str(tmp_path / "one.parquet"), "--encoder", "tiles:4,bins=4,low=-1/-1,high=1/1", "--algorithm", "QRC"]
     main(["fit", *line, "--passes", "2", "--out", str(out)])
-    told = capsys.readouterr().out
-    assert "After 2,000 updates: J " in told
+    printed = capsys.readouterr().out
+    assert "After 2,000 updates: J " in printed
     for name in ("model.npz", "report.html", "history.csv", "history.png", "history.svg"):
         assert (out / name).stat().st_size > 100
     page = (out / "report.html").read_text()
@@ -261,6 +263,9 @@ def test_the_command_fits_and_reports(tmp_path, capsys):
     assert 'src="http' not in page
     assert 'href="http' not in page
     assert len((out / "history.csv").read_text().splitlines()) == 4
+    main(["fit", *line, "--passes", "2", "--out", str(out), "--json"])
+    found = json.loads(capsys.readouterr().out)
+    assert (found["history"]["updates"], found["evaluation"], found["out"]) == ([0, 1000, 2000], None, str(out))
     assert gq.LinearQ.load(out / "model.npz").theta.shape == (A, 100)
     for arguments, message in (
         (["--ridge", "1"], "ridge is 1.0, which QRC does not take"),

@@ -384,9 +384,9 @@ def test_bad_commands_get_one_line(arguments, message, capsys):
     with pytest.raises(SystemExit) as end:
         main(["health", *arguments])
     assert end.value.code == 2
-    said = capsys.readouterr().err
-    assert said.startswith(message)
-    assert said.count("\n") == 1
+    printed = capsys.readouterr().err
+    assert printed.startswith(message)
+    assert printed.count("\n") == 1
 
 
 def test_encoders_as_text():

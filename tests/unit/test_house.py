@@ -14,6 +14,7 @@ import pytest
 from numba.core.dispatcher import Dispatcher
 
 import gqlab
+from gqlab.algorithms import ALGORITHMS
 from gqlab.engine import compiled
 
 PACKAGE = Path(gqlab.__file__).parent
@@ -120,3 +121,27 @@ def test_every_file_that_the_key_covers_changes_it(tmp_path, monkeypatch):
         keys.append(compiled.source_digest())
     assert len(set(keys)) == len(keys)
     assert keys[0] == compiled.SOURCES
+
+
+# --- Names ------------------------------------------------------------------------------------------------------------
+
+
+#: Words that say nothing of what a name stands for.
+QUAINT = {"mine", "paid", "said", "some", "there", "told", "unsaid"}
+
+
+def test_names_are_plain():
+    found = {}
+    for path in SOURCES:
+        nodes = list(ast.walk(ast.parse(path.read_text())))
+        names = {node.arg for node in nodes if isinstance(node, ast.arg)}
+        names |= {node.id for node in nodes if isinstance(node, ast.Name)}
+        names |= {node.name for node in nodes if isinstance(node, ast.FunctionDef)}
+        found[name_of(path)] = {name.strip("_") for name in names} & QUAINT
+    assert {name: words for name, words in found.items() if words} == {}
+
+
+def test_the_docstring_of_run_names_every_algorithm():
+    public = [name for name in ALGORITHMS if name in gqlab.__all__]
+    assert len(public) > 10
+    assert [name for name in public if f"``{name}``" not in str(gqlab.run.__doc__)] == []

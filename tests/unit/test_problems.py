@@ -9,8 +9,7 @@ from scipy.special import softmax
 
 import gqlab as gq
 from conftest import VECTORS, assert_close, problem_of
-from gqlab import chains
-from gqlab import mdp as mdp_module
+from gqlab import chains, toy_text
 
 TOY_TEXT = [
     ("FrozenLake-v1", {}, 16, 5),
@@ -32,13 +31,13 @@ def test_toy_text_environments_are_read_exactly(env_id, kwargs, n_states, n_term
     back = {int(s): k for k, s in enumerate(mdp.state_ids)}
     for s in mdp.state_ids[~mdp.terminal]:
         for a in range(mdp.n_actions):
-            P, paid = np.zeros(n_states), np.zeros(n_states)
+            P, rewards = np.zeros(n_states), np.zeros(n_states)
             for probability, s_next, reward, terminated in env.P[s][a]:
                 P[back[s_next]] += probability  # every successor of a kept state is kept
-                paid[back[s_next]] += probability * reward
+                rewards[back[s_next]] += probability * reward
                 assert terminated == mdp.terminal[back[s_next]]
             assert_close(mdp.transition[back[s], a], P, 1e-12)
-            assert np.abs(mdp.reward[back[s], a] * P - paid).max() < 1e-12
+            assert np.abs(mdp.reward[back[s], a] * P - rewards).max() < 1e-12
     assert (mdp.discount[:, :, mdp.terminal] == 0).all()
     assert (mdp.discount[:, :, ~mdp.terminal] == 0.9).all()
     assert_close(mdp.initial, env.initial_state_distrib[mdp.state_ids], 1e-12)
@@ -120,10 +119,10 @@ def test_average_reward_and_value_by_simulating_the_distribution(vector):
     average, value = problem.exact.average_reward(theta), problem.exact.value(theta)
     for k in range(2):
         pi = problem.policy(theta[k])
-        paid = (pi[..., None] * mdp.transition * mdp.reward).sum(axis=(1, 2))
+        rewards = (pi[..., None] * mdp.transition * mdp.reward).sum(axis=(1, 2))
         p = problem.exact.stationary if mdp.initial is None else mdp.initial
         P2 = np.linalg.matrix_power(0.5 * (np.eye(mdp.n_states) + mdp.chain(pi)), 2**30)  # lazy: aperiodic, same limit
-        assert_close(average[k], p @ P2 @ paid, 1e-6)
+        assert_close(average[k], p @ P2 @ rewards, 1e-6)
         V = np.zeros(mdp.n_states)
         for _ in range(2000):
             V = np.einsum("sa,sat->s", pi, mdp.transition * (mdp.reward + mdp.discount * V))
@@ -252,9 +251,9 @@ def test_average_reward_of_almost_deterministic_policies():
 def test_a_table_in_which_a_state_ends_the_episode_by_one_action_only_is_refused():
     table = {0: {0: [(0.2, 1, 0.0, False), (0.8, 0, 0.0, False)], 1: [(0.5, 1, 0.0, True), (0.5, 0, 0.0, False)]},
              1: {0: [(1.0, 0, 0.0, False)], 1: [(1.0, 0, 0.0, False)]}}  # fmt: skip
-    P, _, ended = mdp_module._read_table(table)
+    read = toy_text.read_table(table)
     with pytest.raises(ValueError, match="arriving in state 1 ends the episode at some times only"):
-        mdp_module._reachable((P - ended).max(axis=1) > 0, ended.max(axis=1) > 0, np.array([True, False]))
+        toy_text.reachable(read, np.array([True, False]))
 
 
 def test_behaviour_rows_of_terminal_states_are_not_read():

@@ -71,9 +71,9 @@ def test_leaving_a_setting_early_does_not_change_the_least(garnet_problem: gq.Pr
     algorithms = gq.sweep(gq.GreedyGQ, eta_theta=[0.001, 0.03, 0.1, 0.3], eta_omega=0.05, radius=100.0)
     cohort = Cohort(garnet_problem, theta0, seed=5)
     plan = stages(20_000, n_runs=1, watch_every=10)
-    some = samples_needed(cohort, algorithms, epsilons, plan)
+    pruned = samples_needed(cohort, algorithms, epsilons, plan)
     every = samples_needed(cohort, algorithms, epsilons, plan, best_only=False)
-    np.testing.assert_array_equal(np.nanmin(some, axis=0), np.nanmin(every, axis=0))
+    np.testing.assert_array_equal(np.nanmin(pruned, axis=0), np.nanmin(every, axis=0))
 
 
 def test_slopes_of_power_laws() -> None:
@@ -95,9 +95,9 @@ def test_slopes_of_power_laws() -> None:
 def test_a_paired_difference_uses_the_points_that_both_have() -> None:
     x = np.log([1.0, 2.0, 4.0, 8.0])
     other = np.exp(np.array([3.0 * x, 2.0 * x]))
-    mine = np.exp(np.array([2.0 * x, 0.5 * x]))
-    mine[0, 3], other[0, 3] = 1e9, np.nan  # only one of the two reached it
-    got = paired_slope("d", x, mine, other)
+    samples = np.exp(np.array([2.0 * x, 0.5 * x]))
+    samples[0, 3], other[0, 3] = 1e9, np.nan  # only one of the two reached it
+    got = paired_slope("d", x, samples, other)
     # differences −1 and −1.5: mean −1.25, standard error ¼, t(0.975, 1) = 12.7062
     assert (got.mean, got.n) == (pytest.approx(-1.25), 2)
     assert got.high - got.mean == pytest.approx(12.7062 * 0.25, rel=1e-5)
@@ -186,8 +186,8 @@ def test_a_path_that_cannot_be_written_is_one_line_before_anything_is_computed(
     (tmp_path / "file").write_text("")
     with pytest.raises(SystemExit) as end:
         main(["rates", "--out", str(tmp_path / "file")])
-    said = capsys.readouterr()
+    printed = capsys.readouterr()
     assert end.value.code == 2
-    assert said.err.count("\n") == 1
-    assert "cannot write" in said.err
-    assert not said.out
+    assert printed.err.count("\n") == 1
+    assert "cannot write" in printed.err
+    assert not printed.out

@@ -192,10 +192,10 @@ EXTREMES = [
 def test_a_value_out_of_range_is_one_line(capsys, options):
     with pytest.raises(SystemExit) as end:
         cli.main(["theory", "garnet", *options.split(), "--json"])
-    said = capsys.readouterr()
-    assert (end.value.code, said.out) == (2, "")
+    printed = capsys.readouterr()
+    assert (end.value.code, printed.out) == (2, "")
     assert re.fullmatch(
-        r"gqlab: (radius|eta_theta|eta_omega|n_epochs|epsilon|radius_omega) is .*, expected .*\n", said.err
+        r"gqlab: (radius|eta_theta|eta_omega|n_epochs|epsilon|radius_omega) is .*, expected .*\n", printed.err
     )
 
 
@@ -296,10 +296,10 @@ def test_ctrl_c_ends_what_would_take_hours(code):
     time.sleep(0.3)
     process.send_signal(signal.SIGINT)
     try:
-        _, said = process.communicate(timeout=60)
+        _, printed = process.communicate(timeout=60)
     except subprocess.TimeoutExpired:
         process.kill()
         process.communicate()
         pytest.fail("it went on")
     assert process.returncode == -signal.SIGINT
-    assert said.rstrip().endswith("KeyboardInterrupt")
+    assert printed.rstrip().endswith("KeyboardInterrupt")

@@ -209,12 +209,12 @@ def test_control_gets_a_guarantee_that_certifies_progress(target: gq.Operator) -
         plan = gq.theory.least_samples(c, name, 0.07, start)
         algorithm = gq.VRGreedyGQ(plan.eta_theta, plan.eta_omega, plan.batch_size, radius=1.0)
         report = gq.theory.analyse(problem, algorithm, int(plan.n_epochs), theta0, radius_omega=c.R_omega)
-        said = report.statement(name)
-        assert (said.guarantee, said.reasons) == ("yes", ())
-        assert said.says_something
-        assert said.certifies_progress
-        assert said.total == pytest.approx(plan.bound)
-        assert said.total <= 0.07 < said.at_start < said.trivial
+        statement = report.statement(name)
+        assert (statement.guarantee, statement.reasons) == ("yes", ())
+        assert statement.says_something
+        assert statement.certifies_progress
+        assert statement.total == pytest.approx(plan.bound)
+        assert statement.total <= 0.07 < statement.at_start < statement.trivial
         assert plan.samples < 1e5
         assert report.corrected.guarantee != "yes"
         # with one radius for both, ω*(θ) may leave ω's ball, and the report says so
@@ -234,12 +234,12 @@ def test_how_likely_a_run_is_to_leave_by_hand() -> None:
     start = float(problem.exact.mspbe(theta0)), float((problem.exact.omega_star(theta0) ** 2).sum())
     plan = gq.theory.least_samples(c, "interior", 0.07, start)
     algorithm = gq.VRGreedyGQ(plan.eta_theta, plan.eta_omega, plan.batch_size, radius=10.0)
-    said = gq.theory.analyse(problem, algorithm, int(plan.n_epochs), theta0, radius_omega=c.R_omega).statement(
+    statement = gq.theory.analyse(problem, algorithm, int(plan.n_epochs), theta0, radius_omega=c.R_omega).statement(
         "interior"
     )
-    mean = said.total * said.coefficients["rho"] * plan.eta_theta * plan.samples
-    assert said.leaves == pytest.approx(mean / c.least_J(10.0 - 3 * c.G * plan.eta_theta))
-    assert 0.01 < said.leaves < 0.05
+    mean = statement.total * statement.coefficients["rho"] * plan.eta_theta * plan.samples
+    assert statement.leaves == pytest.approx(mean / c.least_J(10.0 - 3 * c.G * plan.eta_theta))
+    assert 0.01 < statement.leaves < 0.05
     assert mean > start[0]
     greedy = gq.theory.analyse_greedy(
         problem, gq.GreedyGQ(1e-6, 1e-5, radius=10.0), 10**6, theta0, radius_omega=c.R_omega
@@ -252,12 +252,12 @@ def test_how_likely_a_run_is_to_leave_by_hand() -> None:
 def test_why_there_is_no_guarantee() -> None:
     problem = control_problem()
     algorithm = gq.VRGreedyGQ(0.5, 0.5, 10, radius=1.0)
-    said = gq.theory.analyse(problem, algorithm, theta0=[1.0, 0.0], radius_omega=2.0)
-    assert any("a need of the proof fails" in reason for reason in said.statement("projected").reasons)
-    assert any("θ_0 has norm 1" in reason for reason in said.statement("interior").reasons)
-    assert math.isinf(said.statement("interior").total)
-    assert not said.statement("interior").says_something
-    json.loads(said.to_json())
+    report = gq.theory.analyse(problem, algorithm, theta0=[1.0, 0.0], radius_omega=2.0)
+    assert any("a need of the proof fails" in reason for reason in report.statement("projected").reasons)
+    assert any("θ_0 has norm 1" in reason for reason in report.statement("interior").reasons)
+    assert math.isinf(report.statement("interior").total)
+    assert not report.statement("interior").says_something
+    json.loads(report.to_json())
     with pytest.raises(ValueError, match="omega0 has norm 3"):
         gq.theory.analyse(problem, algorithm, omega0=[3.0, 0.0], radius_omega=2.0)
     with pytest.raises(ValueError, match="sampling is 'x'"):
@@ -314,7 +314,7 @@ def test_the_command_s_options(capsys: pytest.CaptureFixture[str]) -> None:
     values = json.loads(capsys.readouterr().out)
     assert values["sampling"] == "iid"
     assert values["radius_omega"] == pytest.approx(values["sharp"]["omega_star"]["value"])
-    assert [said["name"] for said in values["statements"]] == ["interior", "projected"]
+    assert [statement["name"] for statement in values["statements"]] == ["interior", "projected"]
     assert values["tried"]["attempts"][0]["on_sphere"] > 0
     main(["theory", "garnet", "--algorithm", "greedy-gq", "--epsilon", "0.1", "--radius-omega", "proved"])
     out = capsys.readouterr().out

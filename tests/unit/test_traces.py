@@ -81,8 +81,8 @@ def test_an_episode_that_is_cut_off_is_not_an_end():
     """The same steps, with the cuts told as ends, lead elsewhere."""
     env = Walk(limit=12)
     agent = gq.Agent(env, coder(), gq.QLearning(0.2), discount=0.95, seed=1).learn(STEPS)
-    told = [step._replace(terminated=step.terminated or step.truncated) for step in env.log]
-    theta, _ = updates(agent, told, agent.algorithm, agent.target)
+    steps = [step._replace(terminated=step.terminated or step.truncated) for step in env.log]
+    theta, _ = updates(agent, steps, agent.algorithm, agent.target)
     assert np.abs(agent.theta.ravel() - theta).max() > 0.05
 
 

@@ -16,8 +16,9 @@ import pytest
 
 import gqlab as gq
 from gqlab.benchmark import report, runs
-from gqlab.benchmark.design import ALGORITHMS, ENVIRONMENTS, FULL, GOALS, PRESET, STEP_SIZES, Scale
+from gqlab.benchmark.design import ALGORITHMS, ENVIRONMENTS, FULL, GOALS, PRESET, QUICK, STEP_SIZES, Scale
 from gqlab.cli import main
+from gqlab.learn import log_study
 from gqlab.learn.train import running_mean
 
 #: The features that other tests have compiled code for.
@@ -78,7 +79,11 @@ def test_train_that_was_killed_goes_on_and_leaves_the_same_files(tmp_path):
 
 def test_train_goes_further_and_refuses_a_folder_of_another_run(tmp_path, capsys):
     train(tmp_path, "--steps", "1000")
-    train(tmp_path, "--steps", "2000")
+    capsys.readouterr()
+    train(tmp_path, "--steps", "2000", "--json")
+    found = json.loads(capsys.readouterr().out)
+    assert (found["env"], found["steps"], len(found["evaluation"]["returns"])) == ("MountainCar-v0", 2000, 5)
+    assert [row["steps"] for row in found["history"]] == [1000, 2000]
     assert gq.Agent.load(tmp_path / "agent.npz").num_timesteps == 2000
     with pytest.raises(SystemExit):
         train(tmp_path, "--seed", "4")
@@ -108,9 +113,9 @@ def test_bad_arguments_get_one_line_and_leave_nothing(arguments, message, tmp_pa
     with pytest.raises(SystemExit) as end:
         main(arguments)
     assert end.value.code == 2
-    said = capsys.readouterr().err
-    assert said.count("\n") == 1
-    assert message in said
+    printed = capsys.readouterr().err
+    assert printed.count("\n") == 1
+    assert message in printed
     assert list(tmp_path.iterdir()) == []
 
 
@@ -158,14 +163,23 @@ def test_the_table_has_the_median_of_the_best_step_size():
     assert json.loads(report.numbers(table, found))["cpu_seconds"] == len(found)
 
 
+def test_the_benchmarks_print_json(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(runs, "run_cells", lambda cells, folder, processes, progress: made_up(QUICK))
+    main(["benchmark", "agents", "--quick", "--json", "--out", str(tmp_path)])
+    assert json.loads(capsys.readouterr().out) == json.loads((tmp_path / "agents.json").read_text())
+    monkeypatch.setattr(log_study, "one_data_set", lambda seed: {"QRC|0.1": [9.0, float(seed)]})
+    main(["benchmark", "logs", "--quick", "--json", "--out", str(tmp_path)])
+    assert json.loads(capsys.readouterr().out) == {"QRC|0.1": [[9.0, seed] for seed in log_study.QUICK_SEEDS]}
+
+
 TRIED = Scale(("MountainCar-v0",), (1 / 4,), n_seeds=1, n_episodes=1, share=0.003)
 
 
 def test_finished_agents_are_kept_and_repeat_themselves(tmp_path, monkeypatch):
     cells = [cell for cell in runs.cells_of(TRIED) if cell.row in (PRESET, "Sarsa(.9)")]
-    told: list[tuple[int, int]] = []
-    first = runs.run_cells(cells, tmp_path, 1, lambda done, of, left: told.append((done, of)))
-    assert told == [(1, 2), (2, 2)]
+    calls: list[tuple[int, int]] = []
+    first = runs.run_cells(cells, tmp_path, 1, lambda done, of, left: calls.append((done, of)))
+    assert calls == [(1, 2), (2, 2)]
     alone = gq.Agent("MountainCar-v0", seed=0, **cells[1].arguments()).learn(300).evaluate(1, seed=runs.EVALUATION)
     assert first[cells[1]]["returns"] == alone.returns.tolist()
     monkeypatch.setattr(runs, "measure", None)  # nothing is left to be done

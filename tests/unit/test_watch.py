@@ -106,10 +106,10 @@ def test_what_is_watched_is_that_of_every_iterate(vector, sizes_at_run_time):
 @pytest.mark.parametrize("every", [3, 7, 40, 1000])
 def test_what_is_watched_does_not_depend_on_what_is_recorded(every, sizes_at_run_time):
     problem = problem_of(VECTORS[6])
-    whole, some = watched_run(problem), watched_run(problem, every=every)
-    for name, seen in some.watched.items():
-        for mine, all_of_them in zip(seen, whole.watched[name], strict=True):
-            assert np.array_equal(mine, all_of_them[:, some.updates])
+    whole, thinned = watched_run(problem), watched_run(problem, every=every)
+    for name, seen in thinned.watched.items():
+        for part, all_of_them in zip(seen, whole.watched[name], strict=True):
+            assert np.array_equal(part, all_of_them[:, thinned.updates])
 
 
 def test_several_problems_in_one_grid_are_watched_each_for_itself(sizes_at_run_time):
@@ -134,11 +134,11 @@ def test_a_watch_of_every_kth_update_looks_at_those_of_its_offset_and_no_other(k
             offsets.add((column, offset))
             for u in range(N + 1):
                 looks = values[run, offset : u + 1 : k]
-                told = [array[run, u] for array in seen]
+                found = [array[run, u] for array in seen]
                 if len(looks):
-                    assert_close(np.array(told), [looks.min(), looks.mean(), looks.max()])
+                    assert_close(np.array(found), [looks.min(), looks.mean(), looks.max()])
                 else:
-                    assert np.isnan(told).all()
+                    assert np.isnan(found).all()
     assert len({offset for _, offset in offsets}) > 1
 
 
@@ -163,8 +163,8 @@ def test_a_diverged_run_is_watched_up_to_its_last_finite_iterate(sizes_at_run_ti
     for run, u in enumerate(result.diverged_at):
         assert_close(seen.mean[run, : u + 1], np.cumsum(J[run, : u + 1]) / np.arange(1, u + 2))
         assert_close(seen.largest[run, : u + 1], np.maximum.accumulate(J[run, : u + 1]))
-        for told in seen:
-            assert (told[run, u:] == told[run, u]).all()
+        for values in seen:
+            assert (values[run, u:] == values[run, u]).all()
     half = gq.run(problem, algorithm, int(result.diverged_at.max()) + 5, 2, **more)
     longer = gq.run(problem, algorithm, 3000, resume=half)
     assert np.array_equal(np.stack(longer.watched["mspbe"]), np.stack(seen))
@@ -179,8 +179,8 @@ def test_a_run_that_diverges_at_once_spoils_no_other(sizes_at_run_time):
     alone = gq.run(problem, gq.GreedyGQ(), 50, 3, watch=watch, threads=1)
     assert result.diverged.tolist() == [False, True, False]
     assert not np.isfinite(result.watched["mspbe"].lowest[1]).any()
-    for told, expected in zip(result.watched["mspbe"], alone.watched["mspbe"], strict=True):
-        assert np.array_equal(told[[0, 2]], expected[[0, 2]])
+    for values, expected in zip(result.watched["mspbe"], alone.watched["mspbe"], strict=True):
+        assert np.array_equal(values[[0, 2]], expected[[0, 2]])
 
 
 def test_watches_are_saved_with_the_result(tmp_path, sizes_at_run_time):
@@ -200,8 +200,8 @@ def test_a_resumed_run_goes_on_with_its_own_watches(sizes_at_run_time):
     algorithm = half.algorithm
     for again in (None, gq.Watch("mspbe", every=3)):
         resumed = gq.run(problem, algorithm, N, resume=half, watch=again)
-        for told, expected in zip(resumed.watched["mspbe"], whole.watched["mspbe"], strict=True):
-            assert np.array_equal(told, expected, equal_nan=True)
+        for values, expected in zip(resumed.watched["mspbe"], whole.watched["mspbe"], strict=True):
+            assert np.array_equal(values, expected, equal_nan=True)
     with pytest.raises(ValueError, match="resume: that result has watch = "):
         gq.run(problem, algorithm, N, resume=half, watch=gq.Watch("mspbe"))
 

@@ -107,7 +107,7 @@ class Algorithm:
 
         With features c·φ, θ/c has the values that θ has with φ; a step of η/c² on c·φ is one of η on φ.
         """
-        return self.for_norm(float((problem.features**2).sum(axis=-1).max()))
+        return self.for_norm(problem.largest_norm_squared)
 
     def for_norm(self, largest: float) -> Self:
         """The same for features with this max ‖φ‖²."""

@@ -11,6 +11,7 @@ import tyro
 
 from gqlab import checks
 from gqlab.files import check_writable, write_whole
+from gqlab.plain_json import print_json
 
 #: Where everything goes unless ``--out`` says otherwise.
 OUT, OUT_QUICK = Path("results/agents"), Path("results/agents-quick")
@@ -33,6 +34,9 @@ class Benchmark:
     processes: int = 2
     """How many agents learn at a time."""
 
+    json: tyro.conf.FlagCreatePairsOff[bool] = False
+    """Print the numbers as JSON instead of the table."""
+
 
 def benchmark_logs(options: Benchmark) -> None:
     """The study of logged data."""
@@ -40,11 +44,15 @@ def benchmark_logs(options: Benchmark) -> None:
 
     folder = options.out or Path("results/logs-quick" if options.quick else "results/logs")
 
-    def tell(done: int, of: int) -> None:
+    def progress(done: int, of: int) -> None:
         print(f"\rgqlab benchmark: {done} of {of} data sets ", end="\n" * (done == of), file=sys.stderr, flush=True)
 
-    text = report(run_study(folder, QUICK_SEEDS if options.quick else SEEDS, tell))
+    found = run_study(folder, QUICK_SEEDS if options.quick else SEEDS, progress)
+    text = report(found)
     write_whole(folder / "logs.txt", lambda file: file.write(f"{text}\n".encode()))
+    if options.json:
+        print_json(found)
+        return
     print(f"{text}\nWritten to {folder}: logs.txt")
 
 
@@ -65,7 +73,7 @@ def benchmark(options: Annotated[Benchmark, tyro.conf.arg(name="")]) -> None:
     check_writable(folder)
     scale = QUICK if options.quick else FULL
 
-    def tell(done: int, of: int, left: float) -> None:
+    def progress(done: int, of: int, left: float) -> None:
         ended = "\n" if done == of else ""
         print(
             f"\rgqlab benchmark: {done} of {of} agents, {left / 60:.1f} min left ",
@@ -74,9 +82,13 @@ def benchmark(options: Annotated[Benchmark, tyro.conf.arg(name="")]) -> None:
             flush=True,
         )
 
-    found = run_cells(cells_of(scale), folder / "data", processes, tell)
+    found = run_cells(cells_of(scale), folder / "data", processes, progress)
     table = report.table_of(found, scale)
-    for name, text in {"agents.md": report.markdown(table, scale), "agents.json": report.numbers(table, found)}.items():
+    numbers = report.numbers(table, found)
+    for name, text in {"agents.md": report.markdown(table, scale), "agents.json": numbers}.items():
         write_whole(folder / name, lambda file, text=text: file.write(text.encode()))  # type: ignore[misc]
+    if options.json:
+        print(numbers)
+        return
     print(report.text(table, scale))
     print(f"\nWritten to {folder}: agents.md, agents.json")

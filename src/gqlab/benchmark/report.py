@@ -92,13 +92,13 @@ def markdown(table: Table, scale: Scale) -> str:
         lines.append("| " + " | ".join([row, *cells]) + " |")
     dqn = [cell for name in scale.environments for cell in (ENVIRONMENTS[name].dqn, "")]
     lines.append("| " + " | ".join(["Stable-Baselines3's DQN, published by rl-zoo3 (one run)", *dqn]) + " |")
-    said = [
+    notes = [
         "",
         f"Median over {scale.n_seeds} seeds of the greedy policy's mean return at the best of {len(scale.step_sizes)} "
         f"step sizes (least … largest seed), over {scale.n_episodes} episodes after learning.",
         *(["", *verdicts(table)] if scale == FULL else []),
     ]
-    return "\n".join(lines + said) + "\n"
+    return "\n".join(lines + notes) + "\n"
 
 
 def verdicts(table: Table) -> list[str]:

@@ -92,7 +92,7 @@ def measure(cell: Cell, folder: Path) -> dict[str, Any]:
 
 
 def run_cells(
-    cells: Sequence[Cell], folder: Path, processes: int, tell: Callable[[int, int, float], None]
+    cells: Sequence[Cell], folder: Path, processes: int, progress: Callable[[int, int, float], None]
 ) -> dict[Cell, dict[str, Any]]:
     """The results of all cells; ``tell(done, of, seconds left)`` hears of each that is finished."""
     store = Store(folder)
@@ -102,7 +102,7 @@ def run_cells(
     for k, (cell, result) in enumerate(_finished(missing, folder, processes), 1):
         found[cell] = result
         left = (time.monotonic() - began) / k * (len(missing) - k)
-        tell(len(cells) - len(missing) + k, len(cells), left)
+        progress(len(cells) - len(missing) + k, len(cells), left)
     return found
 
 

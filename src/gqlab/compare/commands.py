@@ -67,10 +67,10 @@ def compare(options: Annotated[Compare, tyro.conf.arg(name="")]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     began = time.perf_counter()
 
-    def told(what: str) -> None:
+    def progress(what: str) -> None:
         print(f"gqlab compare: {what}, {time.perf_counter() - began:.0f} s", file=sys.stderr, flush=True)
 
-    found = measure(family, lineup, scale, Store(folder / "data"), told)
+    found = measure(family, lineup, scale, Store(folder / "data"), progress)
     svg = write_figure(found, folder)
     texts = {
         "compare.json": report.numbers(found),

@@ -265,16 +265,16 @@ def run_bytes(problem: Problem, algorithm: Algorithm, n_samples: int) -> int:
 
 
 def compare(
-    family: Family, algorithms: Mapping[str, Algorithm], scale: Scale, store: Store, told: Callable[[str], None]
+    family: Family, algorithms: Mapping[str, Algorithm], scale: Scale, store: Store, progress: Callable[[str], None]
 ) -> Comparison:
     """The leaderboard of some algorithms on the problems of a family."""
     began = time.perf_counter()
     bench = Bench(family, scale, store)
-    told(f"{len(bench.problems)} problems and their floors")
+    progress(f"{len(bench.problems)} problems and their floors")
     rows = []
     for k, (name, algorithm) in enumerate(algorithms.items()):
         rows.append(bench.row(name, algorithm))
-        told(f"{name}, {k + 1} of {len(algorithms)}")
+        progress(f"{name}, {k + 1} of {len(algorithms)}")
     rivals = bench.rivals()
     return Comparison(
         title=family.title,

@@ -140,7 +140,7 @@ def _steps(
     terminated, truncated = np.zeros((2, n_steps), bool)
     known, episode = True, 0
     observation, _ = world.reset(seed=seed)
-    for t in _told(n_steps, progress):
+    for t in _with_bar(n_steps, progress):
         flat.write(observation, observations[t])
         action, probability = choose(observation)
         known = known and probability is not None
@@ -158,7 +158,7 @@ def _steps(
     }  # fmt: skip
 
 
-def _told(n_steps: int, progress: bool | None) -> Iterator[int]:
+def _with_bar(n_steps: int, progress: bool | None) -> Iterator[int]:
     """The steps, with a progress bar where one is wanted."""
     wanted = (sys.stderr is not None and sys.stderr.isatty()) if progress is None else progress
     bar: Any = None

@@ -46,19 +46,19 @@ LISTED = 12
 Plan = dict[str, tuple[str, ...]]
 
 
-def resolve(there: Sequence[str], columns: Mapping[str, Any] | None) -> Plan:
+def resolve(available: Sequence[str], columns: Mapping[str, Any] | None) -> Plan:
     """The columns of each role: those that ``columns`` names, else those with a usual name.
 
     >>> resolve(["obs_0", "obs_1", "actions", "rewards", "dones", "day"], {"episode": "day"})
     {'episode': ('day',), 'observation': ('obs_0', 'obs_1'), 'action': ('actions',), 'reward': ('rewards',),
      'done': ('dones',)}
     """
-    twice = sorted({name for name in there if list(there).count(name) > 1})
+    twice = sorted({name for name in available if list(available).count(name) > 1})
     if twice:
         raise ValueError(f"columns: there are several of the name {checks.shown(twice[0])}")
-    plan = _given(there, columns)
+    plan = _given(available, columns)
     used = {name for names in plan.values() for name in names}
-    free = [name for name in there if name not in used]
+    free = [name for name in available if name not in used]
     for role in NAMES:
         if role not in plan:
             found = _named(free, role) or _numbered(free, role)
@@ -67,14 +67,14 @@ def resolve(there: Sequence[str], columns: Mapping[str, Any] | None) -> Plan:
     for role in REQUIRED:
         if role not in plan:
             raise ValueError(
-                f"columns: none is known to be the {role}; there are {_list(there)}; "
+                f"columns: none is known to be the {role}; there are {_list(available)}; "
                 f"say which it is: columns={{'{role}': ...}}"
             )
     _check_ends(plan, columns or {})
     return plan
 
 
-def _given(there: Sequence[str], columns: Mapping[str, Any] | None) -> Plan:
+def _given(available: Sequence[str], columns: Mapping[str, Any] | None) -> Plan:
     """What the user says, checked against the columns that there are."""
     if columns is None:
         return {}
@@ -88,8 +88,8 @@ def _given(there: Sequence[str], columns: Mapping[str, Any] | None) -> Plan:
         if not several or (len(names) > 1 and role not in NUMBERED):
             raise ValueError(f"columns[{role!r}] is {checks.shown(given)}, expected the name of a column")
         for name in names:
-            if name not in there:
-                raise ValueError(f"columns[{role!r}]: there is no column {name!r}; there are {_list(there)}")
+            if name not in available:
+                raise ValueError(f"columns[{role!r}]: there is no column {name!r}; there are {_list(available)}")
         plan[role] = tuple(names)
     return plan
 

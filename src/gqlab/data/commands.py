@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import json as json_module
 from dataclasses import dataclass
 from typing import Annotated
 
 import tyro
+
+from gqlab.plain_json import print_json
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,10 @@ def health(options: Annotated[HealthOptions, tyro.conf.arg(name="")]) -> None:
     encoder = None if options.encoder is None else encoder_from_text(options.encoder)
     data = Transitions.from_parquet(list(options.files), columns_of(options.column))
     found = measure(data, encoder, discount=options.discount)
-    print(json_module.dumps(found.to_dict(), indent=1, ensure_ascii=False) if options.json else found.table())
+    if options.json:
+        print_json(found.to_dict())
+    else:
+        print(found.table())
 
 
 def columns_of(texts: tuple[str, ...]) -> dict[str, list[str]] | None:

@@ -73,10 +73,10 @@ class Coverage:
         self.n += len(chunk)
         rows = max(AT_A_TIME // (self.encoder.n_active_ if self.encoder.kind == "binary" else self.K), 1)
         for first in range(0, len(chunk), rows):
-            some = slice(first, first + rows)
-            x = self._features(chunk.observations[some])
+            block = slice(first, first + rows)
+            x = self._features(chunk.observations[block])
             for a in range(self.A):
-                of_a = x[np.flatnonzero(chunk.actions[some] == a)]
+                of_a = x[np.flatnonzero(chunk.actions[block] == a)]
                 self.diagonal[a] += (
                     np.asarray(of_a.multiply(of_a).sum(axis=0)).reshape(-1)
                     if sparse.issparse(of_a)

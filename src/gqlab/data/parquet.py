@@ -146,10 +146,10 @@ def files_of(path: Any, columns: Any, n_actions: int | None) -> tuple[ParquetFil
     known = n_actions
     for name in paths:
         with opened(name) as file:
-            there = file.schema_arrow.names
+            available = file.schema_arrow.names
             written = _written_actions(file.schema_arrow.metadata)
         try:
-            own = resolve(there, columns)
+            own = resolve(available, columns)
         except ValueError as error:
             raise ValueError(f"path: {printable(name)}: {error}") from None
         if plan is not None and own != plan:

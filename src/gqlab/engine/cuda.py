@@ -114,8 +114,8 @@ def _whole(group: Group, rows: slice, updates: Any) -> Any:
     """The first updates, these or later, at which no run is in the middle of a batch."""
     out, cell_of = updates.copy(), group.per_run(range(len(group.cells)))[rows]
     for k in np.unique(cell_of):
-        mine = cell_of == k
-        out[mine] = group.cells[k].algorithm.whole(updates[mine])
+        of_cell = cell_of == k
+        out[of_cell] = group.cells[k].algorithm.whole(updates[of_cell])
     return out
 
 

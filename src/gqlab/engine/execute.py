@@ -31,21 +31,24 @@ def execute(problems: Sequence[Problem], cells: Sequence[Cell], settings: Settin
         if settings.device not in cell.algorithm.devices:
             name, known = type(cell.algorithm).__name__, " and ".join(map(repr, cell.algorithm.devices))
             raise ValueError(f"device is {settings.device!r}, but {name} runs on {known} alone")
+        if settings.device != "cpu" and problems[cell.problem].has_sparse_features:
+            raise ValueError(f"device is {settings.device!r}, but problems with sparse features run on 'cpu' alone")
         check_watches(settings.watch, problems[cell.problem])
     _check_records(sum(cell.n_runs for cell in cells), problems[0].dim, settings)
     device = load_cuda() if settings.device == "cuda" else None
     by_kinds: dict[Any, list[int]] = {}
     for k, cell in enumerate(cells):
-        kinds = operator_kinds(problems[cell.problem], cell.algorithm, settings.device)
+        kinds: tuple[Any, ...] = operator_kinds(problems[cell.problem], cell.algorithm, settings.device)
+        kinds = (*kinds, problems[cell.problem].has_sparse_features)
         by_kinds.setdefault((cell.algorithm.estimator, schedule_kind(cell.algorithm), kinds), []).append(k)
     groups = [Group(problems, [cells[k] for k in members], settings) for members in by_kinds.values()]
     results: dict[int, RunResult] = {}
-    with Progress(groups, settings.progress) as told:
+    with Progress(groups, settings.progress) as advance_bar:
         for group, members in zip(groups, by_kinds.values(), strict=True):
             if device is not None:
-                device.advance_all(group, told)
+                device.advance_all(group, advance_bar)
             else:
-                cpu.advance_all(group.task, group.layout, group.d, group.A, settings.threads or 1, told)
+                cpu.advance_all(group.task, group.layout, group.d, group.A, settings.threads or 1, advance_bar)
             results.update(zip(members, _results(group), strict=True))
     return [results[k] for k in range(len(cells))]
 
@@ -136,7 +139,7 @@ def load_cuda() -> Any:
 
 
 class Progress:
-    """A progress bar in updates: ``with Progress(groups, wanted) as told``, and ``told()`` moves it."""
+    """A progress bar in updates: ``with Progress(groups, wanted) as advance_bar``, and ``advance_bar()`` moves it."""
 
     def __init__(self, groups: Sequence[Group], wanted: bool | None) -> None:
         self._runs = [group.task.runs for group in groups]

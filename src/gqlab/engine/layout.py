@@ -23,6 +23,7 @@ from gqlab.results import RunResult
 from gqlab.rules.dispatch import annotated, is_parameter, parameters
 from gqlab.rules.memory import Array, Sizes
 from gqlab.rules.point import DensePoint
+from gqlab.samples.ahead import fetched_early
 from gqlab.samples.tables import join_tables, offsets, problem_tables
 from gqlab.schedules import Decay, join_schedules
 
@@ -69,6 +70,8 @@ class Group:
         self._check_parameters()
         kinds = operator_kinds(self.problems[0], cells[0].algorithm, settings.device)
         tables = join_tables(self.problems, kinds, settings.dtype)
+        if settings.device == "cpu" and cells[0].algorithm.follows_trajectory:
+            tables = fetched_early(tables, self.d * self.A)
         self.sizes = self._sizes(self.cells, self.problems)
         threads = (settings.threads or 1) if settings.device == "cpu" else 1
         arrays = sum(array.size for kind in self.kinds for array in declared(kind, self.sizes).values())

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from gqlab.engine.memory import load, store
 from gqlab.engine.records import next_recorded, record_row
 from gqlab.estimators.base import NEVER, answer, begin, next_begin, step
-from gqlab.measure.watch import look, tell
+from gqlab.measure.watch import look, write_watched
 from gqlab.rules.dispatch import at, rule
 from gqlab.rules.point import put, take
 from gqlab.rules.vectors import entry_of
@@ -111,7 +111,7 @@ def record(plan, records, run, parts, u, d):
         for i in range(d):
             records.theta[row, i] = parts.point.answer[i]
             records.omega[row, i] = entry_of(parts.point.omega, i)
-        tell(parts.watch, records.watched, row)
+        write_watched(parts.watch, records.watched, row)
 
 
 @rule

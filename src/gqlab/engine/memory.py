@@ -60,11 +60,11 @@ def declared(kind: Any, n: Sizes) -> dict[str, Array]:
     """The arrays that a part declares, checked against its fields."""
     arrays: dict[str, Array] = kind.memory(n) if hasattr(kind, "memory") else {}
     wanted = [name for name in kind._fields if not is_parameter(kind, name)]
-    for name, there, where in (
+    for name, known, where in (
         *((name, arrays, "in memory()") for name in wanted),
         *((name, wanted, "among its fields") for name in arrays),
     ):
-        if name not in there:
+        if name not in known:
             raise ValueError(f"{kind.__name__}: {name} is not {where}")
     return arrays
 

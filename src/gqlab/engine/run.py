@@ -44,8 +44,10 @@ def run(
     ----------
     problem : Problem
     algorithm : Algorithm
-        ``GreedyGQ``, ``VRGreedyGQ``, one of the family in docs/estimators.md such as ``SAGAGreedyGQ``, ``QRC``,
-        ``QLearning``, ``ActorCritic``, ``PolicyGradient``, or one of your own.
+        ``GreedyGQ``, ``VRGreedyGQ``, ``QRC``; the family at the statistical floor: ``AveragedGreedyGQ``,
+        ``SAGAGreedyGQ``, ``StreamingGreedyGQ``, ``LeastSquaresGreedyGQ``, ``STORMGreedyGQ``, ``SARAHGreedyGQ``,
+        ``NestedGreedyGQ``; to compare with: ``QLearning``, ``ActorCritic``, ``PolicyGradient``; or one of your own.
+        (``Sarsa`` learns beside environments: :class:`gqlab.Agent`.)
     n_samples : int
         The budget of each run; VR-Greedy-GQ takes the whole batches that fit.
     n_runs : int

@@ -164,11 +164,11 @@ def search(ls, samples, n, radius, most, d, A):
         damping, moved = 0.0, False
         while not moved and damping <= LAST_DAMPING:
             if propose(ls, damping * largest, 1e-16 * largest, d) <= radius * radius:
-                J_there, norm_there, _ = objective(ls, samples, ls.tried, n, d, A)
+                J_tried, norm_tried, _ = objective(ls, samples, ls.tried, n, d, A)
                 # Near the end J no longer tells two points apart, but Newton's own step halves the gradient.
-                closer = damping == 0.0 and J_there <= J + rounding and norm_there <= 0.5 * norm
-                if J_there < J - rounding or closer:
-                    J, norm, moved = J_there, norm_there, True
+                closer = damping == 0.0 and J_tried <= J + rounding and norm_tried <= 0.5 * norm
+                if J_tried < J - rounding or closer:
+                    J, norm, moved = J_tried, norm_tried, True
                     copy(ls.tried, ls.theta, d)
             damping = max(10.0 * damping, FIRST_DAMPING)
         if not moved:

@@ -188,11 +188,11 @@ class Agent:
         if log is not None:
             callbacks.insert(0, Log(checks.path("log", log)))  # first: what a checkpoint goes on from has its row
         end = self.num_timesteps + total
-        with progress_of(self, total, progress_bar) as told:
+        with progress_of(self, total, progress_bar) as advance_bar:
             for each in callbacks:
                 each.on_training_start(self)
             try:
-                self._learn_until(end, callbacks, told)
+                self._learn_until(end, callbacks, advance_bar)
             finally:
                 for each in callbacks:
                     each.on_training_end(self)
@@ -209,14 +209,14 @@ class Agent:
                 stacklevel=3,
             )
 
-    def _learn_until(self, end: int, callbacks: list[Callback], told: Callable[[], None]) -> None:
+    def _learn_until(self, end: int, callbacks: list[Callback], advance_bar: Callable[[], None]) -> None:
         """Go to step ``end``, or to where a callback ends it; between their calls there is nothing but steps."""
         heard = [each.on_episode_end for each in callbacks if each.hears_episodes]
         while self.num_timesteps < end and not self.diverged:
             here = self.num_timesteps
             until = min([end, here + CHUNK, *(here + each.every - here % each.every for each in callbacks)])
             ended = not self._worker.advance(until, heard, self)
-            told()
+            advance_bar()
             # All are asked, also where one has ended it already.
             due = [each for each in callbacks if self.num_timesteps // each.every > here // each.every]
             asked = [each.on_step(self) for each in due]

@@ -124,13 +124,13 @@ def fit(
     order = checks.one_of("rows", ("in order" if streams else "shuffled") if rows is None else rows, ORDERS)
     if streams and order != "in order":
         raise ValueError(f"rows is {order!r}, but files are read as they stand; fit data.load() instead")
-    with _bar(passes, progress) as tell:
+    with _bar(passes, progress) as advance_bar:
         if streams:
             run.look_through()
-            theta = run.in_parts(tell)
+            theta = run.in_parts(advance_bar)
         else:
             run.load(order)
-            theta = run.solve(tell) if isinstance(algorithm, SOLVERS) else run.in_passes(tell)
+            theta = run.solve(advance_bar) if isinstance(algorithm, SOLVERS) else run.in_passes(advance_bar)
     return run.model(theta)
 
 
@@ -166,8 +166,8 @@ class _Fit:
         self.log = self.encoded(chunk, order)
         self.r_max = float(np.abs(self.log.reward).max())
         n, names = self.data.n_rows, ("observation", "next_observation", "action", "reward", "discount")
-        some = slice(None, None, 1 if isinstance(self.algorithm, SOLVERS) else -(-n // MOST_MEASURED))
-        self.measure_by(self.log._replace(**{name: getattr(self.log, name)[some] for name in names}))
+        measured = slice(None, None, 1 if isinstance(self.algorithm, SOLVERS) else -(-n // MOST_MEASURED))
+        self.measure_by(self.log._replace(**{name: getattr(self.log, name)[measured] for name in names}))
 
     def look_through(self) -> None:
         """Read the files once: the largest reward, and every so many-th row, which iterates are measured by."""
@@ -192,7 +192,7 @@ class _Fit:
 
     # --- Learning ----------------------------------------------------------------------------------------------------
 
-    def in_passes(self, tell: Callable[[], None]) -> FloatArray:
+    def in_passes(self, advance_bar: Callable[[], None]) -> FloatArray:
         """Take the rows from the first to the last, and again."""
         n, algorithm = self.data.n_rows, self.algorithm
         total = n * self.n_passes
@@ -204,27 +204,27 @@ class _Fit:
         passes = Passes(samples, len(self.log.features), sizes, algorithm, self.seed, total, first, drawn)
         for k in range(self.resume(passes), self.n_passes + 1):
             passes.advance(k * n)
-            if not self.end_pass(passes, tell):
+            if not self.end_pass(passes, advance_bar):
                 break
         return passes.theta.reshape(self.A, -1)
 
-    def solve(self, tell: Callable[[], None]) -> FloatArray:
+    def solve(self, advance_bar: Callable[[], None]) -> FloatArray:
         """Solve for θ."""
         data = self.measured
         assert data is not None
         self.record(self.theta0, 0)
 
-        def told(theta: FloatArray) -> bool:
+        def report(theta: FloatArray) -> bool:
             self.record(theta, len(self.history["updates"]))
-            tell()
+            advance_bar()
             return True
 
         if isinstance(self.algorithm, LeastSquaresGreedyGQ):
-            return descend(data, self.theta0, 100, told)
-        theta, self.diverged = self.algorithm.fit(data, self.theta0, told)
+            return descend(data, self.theta0, 100, report)
+        theta, self.diverged = self.algorithm.fit(data, self.theta0, report)
         return theta
 
-    def in_parts(self, tell: Callable[[], None]) -> FloatArray:
+    def in_parts(self, advance_bar: Callable[[], None]) -> FloatArray:
         """Take the rows of files in their order, a part of them in memory at a time."""
         samples = samples_of(self.log, self.encoder, self.target, self.A)
         sizes, first = (self.d, self.A), self.theta0.reshape(-1)
@@ -236,7 +236,7 @@ class _Fit:
                 passes.go_on_with(samples_of(log, self.encoder, self.target, self.A), done)
                 done += len(log.action)
                 passes.advance(done)
-            if not self.end_pass(passes, tell):
+            if not self.end_pass(passes, advance_bar):
                 break
         return passes.theta.reshape(self.A, -1)
 
@@ -256,14 +256,14 @@ class _Fit:
             raise ValueError(f"checkpoint: {self.checkpoint} stands after pass {made}, n_passes is {self.n_passes}")
         return self.n_passes + 1 if self.diverged else made + 1
 
-    def end_pass(self, passes: Passes, tell: Callable[[], None]) -> bool:
+    def end_pass(self, passes: Passes, advance_bar: Callable[[], None]) -> bool:
         """Record what a pass has led to; False where it has diverged."""
         self.diverged = passes.diverged
         self.record(passes.theta.reshape(self.A, -1), passes.updates)
         if self.checkpoint is not None:
             history = {name: np.array(values) for name, values in self.history.items()}
             write_checkpoint(self.checkpoint, self.settings(), passes, {**history, "theta": np.array(self.iterates)})
-        tell()
+        advance_bar()
         return not passes.diverged
 
     def settings(self) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import tyro
 
 from gqlab import checks
+from gqlab.plain_json import print_json
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,9 @@ class Fit:
     out: Annotated[Path, tyro.conf.arg(metavar="DIR")] = Path("results/fit")
     """The folder for the model, its history, the figure and report.html."""
 
+    json: tyro.conf.FlagCreatePairsOff[bool] = False
+    """Print what was learned as JSON instead of sentences."""
+
 
 def fit(options: Annotated[Fit, tyro.conf.arg(name="")]) -> None:
     """Learn action values from logged data, and report what was learned."""
@@ -88,6 +92,10 @@ def fit(options: Annotated[Fit, tyro.conf.arg(name="")]) -> None:
     model.save(options.out / "model.npz")
     text = fit_page.page(model, algorithm, data, played, options.out)
     write_whole(options.out / "report.html", lambda file: file.write(text.encode()))
+    if options.json:
+        evaluation = None if played is None else played._asdict()
+        print_json({**model.metadata, "history": model.history, "evaluation": evaluation, "out": options.out})
+        return
     print("\n".join(fit_page.summary(model, played)))
     print(f"Written to {options.out}: report.html, model.npz, history.csv, history.png and .svg")
 

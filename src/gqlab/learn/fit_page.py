@@ -106,15 +106,15 @@ def _csv(history: Any) -> str:
 
 
 def _warnings(model: LinearQ) -> str:
-    said = []
+    warnings = []
     if model.metadata["diverged"]:
-        said.append("The updates left the finite numbers: this is the last model before. Take a smaller step size.")
+        warnings.append("The updates left the finite numbers: this is the last model before. Take a smaller step size.")
     elif model.history["max_q"][-1] > 2 * model.history["q_bound"][-1]:
-        said.append(
+        warnings.append(
             "The largest |Q| is more than twice what any policy can earn: the values have blown up. Take a smaller "
             "step size, a ridge, fewer features, or an algorithm with a correction (VRGreedyGQ)."
         )
-    return "".join(f"<p class=bad>{escape(line)}</p>\n" for line in said)
+    return "".join(f"<p class=bad>{escape(line)}</p>\n" for line in warnings)
 
 
 def _facts(model: LinearQ, algorithm: Any, data: Any) -> list[tuple[str, str]]:

@@ -60,8 +60,8 @@ class FittedQ:
     def __post_init__(self) -> None:
         _check(self)
 
-    def fit(self, data: Empirical, theta: FloatArray, told: Callable[[FloatArray], bool]) -> tuple[FloatArray, bool]:
-        """Iterate from θ; ``told`` hears every iterate, and ends it by False. The last one, and whether it diverged."""
+    def fit(self, data: Empirical, theta: FloatArray, report: Callable[[FloatArray], bool]) -> tuple[FloatArray, bool]:
+        """Iterate from θ; ``report`` gets every iterate, and ends it by False. The last, and whether it diverged."""
         factors = [_factor(block, self.ridge) for block in _blocks(data)]
         for _ in range(self.n_iterations):
             y = data.log.reward + data.log.discount * data.bootstrap(theta).V
@@ -69,7 +69,7 @@ class FittedQ:
             if not data.largest_q(new) < TOO_LARGE:
                 return theta, True
             theta = new
-            if not told(theta):
+            if not report(theta):
                 break
         return theta, False
 
@@ -98,8 +98,8 @@ class LSPI:
     def __post_init__(self) -> None:
         _check(self)
 
-    def fit(self, data: Empirical, theta: FloatArray, told: Callable[[FloatArray], bool]) -> tuple[FloatArray, bool]:
-        """Iterate from θ; ``told`` hears every iterate, and ends it by False. The last one, and whether it diverged."""
+    def fit(self, data: Empirical, theta: FloatArray, report: Callable[[FloatArray], bool]) -> tuple[FloatArray, bool]:
+        """Iterate from θ; ``report`` gets every iterate, and ends it by False. The last, and whether it diverged."""
         _check_joint(data, "LSPI")
         for _ in range(self.n_iterations):
             matrix, b = linearised(data, theta)
@@ -108,12 +108,12 @@ class LSPI:
             if not data.largest_q(new) < TOO_LARGE:
                 return theta, True
             same, theta = np.allclose(theta, new, rtol=1e-9, atol=1e-12), new
-            if not told(theta) or same:
+            if not report(theta) or same:
                 break
         return theta, False
 
 
-def descend(data: Empirical, theta: FloatArray, most: int, told: Callable[[FloatArray], bool]) -> FloatArray:
+def descend(data: Empirical, theta: FloatArray, most: int, report: Callable[[FloatArray], bool]) -> FloatArray:
     """Levenberg and Marquardt's search for a least J: one pass for each evaluation, O(d²) memory.
 
     Near θ, mean δφ = b − Aθ', and J is half its squared length in the norm of C⁺: with B Bᵀ = C⁺ a step minimises
@@ -137,7 +137,7 @@ def descend(data: Empirical, theta: FloatArray, most: int, told: Callable[[Float
         if not found < J:
             break
         fell, theta, J, mu = J - found, trial, found, max(mu * factor / 3, LEAST_DAMPING)
-        if not told(theta) or fell <= ENOUGH * J:
+        if not report(theta) or fell <= ENOUGH * J:
             break
     return theta
 

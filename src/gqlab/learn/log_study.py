@@ -70,19 +70,19 @@ MARKS = (
 )
 
 
-def run_study(folder: Path, seeds: tuple[int, ...], tell: Callable[[int, int], None]) -> dict[str, list[Any]]:
+def run_study(folder: Path, seeds: tuple[int, ...], progress: Callable[[int, int], None]) -> dict[str, list[Any]]:
     """[return, max |Q|] of every cell, "row|column", on every data set; those that are finished are read from files."""
     check_writable(folder)
     found: dict[str, list[Any]] = {}
     for k, seed in enumerate(seeds):
-        tell(k, len(seeds))
+        progress(k, len(seeds))
         path = folder / f"{ENV}-{seed}.json"
         if not path.exists():
             text = json.dumps(one_data_set(seed), indent=1)
             write_whole(path, lambda file, text=text: file.write(text.encode()))  # type: ignore[misc]
         for name, values in json.loads(path.read_text(encoding="utf-8")).items():
             found.setdefault(name, []).append(values)
-    tell(len(seeds), len(seeds))
+    progress(len(seeds), len(seeds))
     return found
 
 

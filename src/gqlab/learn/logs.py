@@ -39,11 +39,11 @@ def progress_of(agent: Agent, total: int, wanted: bool) -> Iterator[Callable[[],
     first = agent.num_timesteps
     with tqdm(total=total, unit=" steps", unit_scale=True) as bar:
 
-        def tell() -> None:
+        def advance_bar() -> None:
             bar.set_postfix_str(f"return {agent.episodes.mean_return():.1f}", refresh=False)
             bar.update(agent.num_timesteps - first - bar.n)
 
-        yield tell
+        yield advance_bar
 
 
 class Log(Callback):

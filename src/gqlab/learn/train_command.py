@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any
@@ -9,6 +10,7 @@ from typing import Annotated, Any
 import tyro
 
 from gqlab import checks
+from gqlab.plain_json import print_json
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,9 @@ class Train:
     quiet: tyro.conf.FlagCreatePairsOff[bool] = False
     """No progress bar."""
 
+    json: tyro.conf.FlagCreatePairsOff[bool] = False
+    """Print what was reached as JSON instead of a sentence."""
+
 
 def train(options: Annotated[Train, tyro.conf.arg(name="")]) -> None:
     """Learn in a Gymnasium environment, and report what was learned."""
@@ -73,12 +78,16 @@ def train(options: Annotated[Train, tyro.conf.arg(name="")]) -> None:
     folder = options.out or Path("results/train") / plan.env.replace("/", "-")
     agent, found = learn(plan, folder, not options.quiet)
     if agent.epsilon != plan.epsilon:
-        print(f"gqlab train: this run was begun with exploration until step {agent.epsilon.over:,.0f}, and kept it")
+        note = f"gqlab train: this run was begun with exploration until step {agent.epsilon.over:,.0f}, and kept it"
+        print(note, file=sys.stderr)
     history = read_history(folder)
     svg = train_page.write_curve(agent, history, folder)
     text = train_page.page(agent, plan, found, history, svg)
     write_whole(folder / "report.html", lambda file: file.write(text.encode()))
     steps, n = agent.num_timesteps, len(found.returns)
+    if options.json:
+        print_json({"env": plan.env, "steps": steps, "evaluation": found._asdict(), "history": history, "out": folder})
+        return
     print(f"{plan.env}: mean return {found.mean:.1f} over {n} episodes after {steps:,} steps")
     print(f"Written to {folder}: report.html, model.npz, agent.npz, progress.csv, curve.png and .svg")
 

@@ -10,6 +10,7 @@ from typing import Annotated
 import tyro
 
 from gqlab import checks
+from gqlab.plain_json import print_json
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,9 @@ class WatchFilm:
     out: Annotated[Path | None, tyro.conf.arg(metavar="FILE", help_behavior_hint="")] = None
     """Where to write, a name that ends in .gif or .mp4. Default: beside the model, model.gif."""
 
+    json: tyro.conf.FlagCreatePairsOff[bool] = False
+    """Print the returns and lengths of the episodes as JSON."""
+
 
 def watch(options: Annotated[WatchFilm, tyro.conf.arg(name="")]) -> None:
     """Render episodes of a learned policy to a GIF or an MP4, and print their returns."""
@@ -53,7 +57,10 @@ def watch(options: Annotated[WatchFilm, tyro.conf.arg(name="")]) -> None:
         frames, found = render.film(model, env, n, seed)
     finally:
         env.close()
+    render.write_film(frames, out, fps, ffmpeg)
+    if options.json:
+        print_json({"out": str(out), "returns": found.returns, "lengths": found.lengths, "pictures": len(frames)})
+        return
     for k, (total, length) in enumerate(zip(found.returns, found.lengths, strict=True), 1):
         print(f"episode {k}: return {total:g} in {length} steps")
-    render.write_film(frames, out, fps, ffmpeg)
     print(f"Written to {out}: {len(frames)} pictures, {len(frames) / fps:.1f} s")

@@ -12,14 +12,16 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
+from gqlab.arcs import rows_by_length
 from gqlab.checks import FloatArray
 from gqlab.operators.switch import join_operators
 from gqlab.problem import Problem
 from gqlab.rules.dispatch import rule
-from gqlab.rules.gradient import Dense, act, add, dot, improve
+from gqlab.rules.gradient import act, add, dot, improve
 from gqlab.samples.random import unit, word
-from gqlab.samples.tables import offsets, per_problem
+from gqlab.samples.tables import join_features, offsets, per_problem
 
 
 class Walks(NamedTuple):
@@ -165,7 +167,7 @@ def exact_tables(problems: Sequence[Problem], kinds: Sequence[type]) -> ExactTab
     moments = [problem.exact.moments for problem in problems]
     first_state = offsets(n_states)[:-1]
     return ExactTables(
-        features=Dense(np.concatenate([problem.features.ravel() for problem in problems])),
+        features=join_features(problems, np.float64),
         operator=join_operators([problem.target for problem in problems], list(n_states * A), kinds, np.float64),
         walks=walk_tables(problems),
         C=np.concatenate([C.ravel() for C, _, _ in moments]),
@@ -182,19 +184,14 @@ def exact_tables(problems: Sequence[Problem], kinds: Sequence[type]) -> ExactTab
 def walk_tables(problems: Sequence[Problem]) -> Walks:
     """What walks in several problems read."""
     mdps = [problem.mdp for problem in problems]
-    possible = [np.nonzero(mdp.transition) for mdp in mdps]
-    n_rows = [mdp.n_states * mdp.n_actions for mdp in mdps]
-    counts = [
-        np.bincount(s * mdp.n_actions + a, minlength=n)
-        for mdp, (s, a, _), n in zip(mdps, possible, n_rows, strict=True)
-    ]
+    arcs = [mdp.arcs for mdp in mdps]
     starts = [np.flatnonzero(mdp.start) for mdp in mdps]
     first_start = offsets([len(start) for start in starts])
     return Walks(
-        first=offsets(np.concatenate(counts)),
-        next_state=np.concatenate([s_next for _, _, s_next in possible]),
-        cumulative=np.concatenate([cumulated(mdp.transition)[k] for mdp, k in zip(mdps, possible, strict=True)]),
-        reward=np.concatenate([mdp.reward[k] for mdp, k in zip(mdps, possible, strict=True)]),
+        first=offsets(np.concatenate([np.diff(x.first) for x in arcs])),
+        next_state=np.concatenate([x.s_next for x in arcs]),
+        cumulative=np.concatenate([cumulated_rows(x.probability, x.first) for x in arcs]),
+        reward=np.concatenate([x.reward for x in arcs]),
         terminal=np.concatenate([mdp.terminal for mdp in mdps]),
         start_state=np.concatenate(starts),
         start_cumulative=np.concatenate([cumulated(mdp.start)[k] for mdp, k in zip(mdps, starts, strict=True)]),
@@ -208,3 +205,11 @@ def cumulated(p: FloatArray) -> FloatArray:
     """Distributions summed up along their last axis, to 1 exactly at its end."""
     total = np.cumsum(p, axis=-1)
     return np.ascontiguousarray(total / np.where(total[..., -1:] > 0, total[..., -1:], 1.0))
+
+
+def cumulated_rows(p: FloatArray, first: NDArray[np.intp]) -> FloatArray:
+    """The same of distributions behind one another: row k is first[k] … first[k + 1] − 1."""
+    out = np.empty(len(p))
+    for _, rows in rows_by_length(first):
+        out[rows] = cumulated(p[rows])
+    return out

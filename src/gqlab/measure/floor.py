@@ -19,7 +19,7 @@ from gqlab import checks
 from gqlab.checks import FloatArray
 from gqlab.engine.compiled import entry
 from gqlab.engine.cpu import map_apart
-from gqlab.moments import Moments
+from gqlab.moments import Moments, as_dense
 from gqlab.objective import Objective
 from gqlab.problem import Problem
 from gqlab.rules.dispatch import at
@@ -131,7 +131,8 @@ class Floors:
 
 def floors(problem: Problem, counts: NDArray[np.int64], starts: FloatArray) -> Floors:
     """The floors for the counts (n, K) of transitions in n runs, searched from ``starts`` (n, k, d)."""
-    per_search = len(DAMPING) * problem.features[..., 0].size + problem.dim * problem.features.size
+    n_rows, d = problem.rows.shape
+    per_search = len(DAMPING) * n_rows + d * n_rows * d
     size = max(1, BATCH_NUMBERS // (starts.shape[1] * per_search))
     parts = [_floors(problem, counts[i : i + size], starts[i : i + size]) for i in range(0, len(counts), size)]
     return Floors(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
@@ -154,17 +155,16 @@ def _floors(problem: Problem, counts: NDArray[np.int64], starts: FloatArray) -> 
 
 def empirical_objective(problem: Problem, counts: NDArray[np.int64]) -> Objective:
     """J with the counts (n, K) of the transitions in place of D and P."""
-    s, a, s_next = problem_tables(problem).transitions.T
-    phi, d = problem.features[s, a], problem.dim
-    share = counts / counts.sum(axis=1, keepdims=True)  # (n, K)
+    tables, d = problem_tables(problem), problem.dim
     met = np.flatnonzero(counts.any(axis=0))
-    share, phi, s, a, s_next = share[:, met], phi[met], s[met], a[met], s_next[met]
+    share = counts[:, met] / counts.sum(axis=1, keepdims=True)  # (n, K)
+    phi, s_next = as_dense(problem.rows[tables.samples.row[met]]), tables.transitions[met, 2]
     C = (share @ (phi[:, :, None] * phi[:, None, :]).reshape(len(phi), -1)).reshape(-1, d, d)
-    b = (share * problem.mdp.reward[s, a, s_next]) @ phi
+    b = (share * tables.samples.reward[met]) @ phi
     into = csr_array((np.ones(len(met)), (s_next, np.arange(len(met)))), shape=(problem.mdp.n_states, len(met)))
-    discounted = share * problem.mdp.discount[s, a, s_next]
+    discounted = share * tables.samples.discount[met]
     K = np.stack([(into @ (weight[:, None] * phi)).T for weight in discounted])
-    return Objective(problem.features, problem.target, Moments(0.5 * (C + np.swapaxes(C, -1, -2)), b, K))
+    return Objective(problem.rows, problem.target, Moments(0.5 * (C + np.swapaxes(C, -1, -2)), b, K))
 
 
 def count_samples(problem: Problem, at_samples: Sequence[int], seed: int, runs: Sequence[int]) -> NDArray[np.int64]:

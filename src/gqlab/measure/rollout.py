@@ -60,6 +60,6 @@ def _walks(walks, pi, n_steps, seed, first, out, stop, A):
         s, total, t = first_of_walk(walks, word(walk_key, 0)), 0.0, 0
         while t < n_steps and stop[0] == 0:
             end = min(t + STRETCH, n_steps)
-            paid, s = stretch(walks, pi[k], walk_key, s, t, end, A)
-            total, t = total + paid, end
+            rewards, s = stretch(walks, pi[k], walk_key, s, t, end, A)
+            total, t = total + rewards, end
             out[k] = total / n_steps  # a write: else the compiler might take the flag for a constant of the loop

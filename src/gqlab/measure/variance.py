@@ -81,7 +81,7 @@ def update_error(problem: Problem, result: RunResult, n_draws: int = 500) -> Upd
         raise ValueError(f"record_every is {every}, which does not divide the batch size {M}")
     tables = problem_tables(problem)
     s, a, s_next = tables.transitions.T
-    weight = problem.exact.stationary[s] * problem.behavior[s, a] * problem.mdp.transition[s, a, s_next]
+    weight = problem.exact.stationary[s] * problem.behavior[s, a] * problem.mdp.at(s, a, s_next)[0]
     law = (weight, *alias_table(weight))
     gradient = problem.exact.gradient(result.theta)
     n_runs, n_records = gradient.shape[:2]

@@ -111,7 +111,7 @@ def look(self, exact, run, parts, u, d, A):
 
 
 @by_type
-def tell(self, watched, row):
+def write_watched(self, watched, row):
     """Watch: write what it has seen so far into a row of ``watched``."""
 
 
@@ -127,7 +127,7 @@ class Unwatched(NamedTuple):
     def look(self, exact, run, parts, u, d, A):
         pass
 
-    def tell(self, watched, row):
+    def write_watched(self, watched, row):
         pass
 
 
@@ -180,7 +180,7 @@ class Watching(NamedTuple):
             r = walk(exact.walks, self.policy, word(key(run, WATCH_WALK), u), self.n_steps, A)
             see(self.reward, self.looks, 2, r)
 
-    def tell(self, watched, row):
+    def write_watched(self, watched, row):
         tell_one(self.gradient, self.looks[0], watched, row, 0)
         tell_one(self.mspbe, self.looks[1], watched, row, 3)
         tell_one(self.reward, self.looks[2], watched, row, 6)

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 import numpy as np
-from scipy.special import softmax
 
 from gqlab import checks
 from gqlab.checks import FloatArray
@@ -49,11 +48,11 @@ class Softmax(Operator):
         object.__setattr__(self, "sigma", checks.number("sigma", self.sigma, least=0, most=MOST_INVERSE_TEMPERATURE))
 
     def policy(self, q: FloatArray) -> FloatArray:
-        return np.asarray(softmax(below_top(q, self.sigma)[2], axis=-1))
+        return _softmax(below_top(q, self.sigma)[2])
 
     def value(self, q: FloatArray) -> FloatArray:
-        top, g, _ = below_top(q, self.sigma)
-        return np.asarray(top + (self.policy(q) * g).sum(axis=-1))
+        top, g, x = below_top(q, self.sigma)
+        return np.asarray(top + (_softmax(x) * g).sum(axis=-1))
 
     def weights(self, q: FloatArray) -> FloatArray:
         p, surplus = self._surplus(q)
@@ -61,7 +60,8 @@ class Softmax(Operator):
 
     def _surplus(self, q: FloatArray) -> tuple[FloatArray, FloatArray]:
         """p and 1 + σ(q − V̄), from differences to max q: σ would make an error of q's last digit large."""
-        p, x = self.policy(q), below_top(q, self.sigma)[2]
+        x = below_top(q, self.sigma)[2]
+        p = _softmax(x)
         return p, 1 + (x - (p * x).sum(axis=-1, keepdims=True))
 
     def curvature(self, q: FloatArray, v: FloatArray) -> FloatArray:
@@ -113,3 +113,9 @@ def _boltzmann_extremes(n_actions: int, widest: float) -> tuple[float, float]:
         return max(0.0, float(function(P).max()) * (1 + 1e-12))
 
     return peak(lambda P: (1 - P) * (P * spread(P) - 1)), peak(lambda P: 2 * P * (1 - P) * spread(P))
+
+
+def _softmax(x: FloatArray) -> FloatArray:
+    """exp(x) / Σ exp(x), for x whose largest number is 0."""
+    p = np.exp(x)
+    return np.asarray(p / p.sum(axis=-1, keepdims=True))

@@ -222,8 +222,8 @@ def summary(judged: tuple[Judged, ...]) -> str:
     """The first sentence: how many of each outcome."""
     n = counts(judged)
     words = ("hold" if n["holds"] != 1 else "holds", *(list(n)[1:]))
-    told = ", ".join(f"{count} {word}" for count, word in zip(n.values(), words, strict=True))
-    return f"Of {len(judged)} claims {told}"
+    counted = ", ".join(f"{count} {word}" for count, word in zip(n.values(), words, strict=True))
+    return f"Of {len(judged)} claims {counted}"
 
 
 def alarms(judged: tuple[Judged, ...]) -> str:

@@ -26,6 +26,7 @@ from gqlab.paper.runner import Results, collect, run_missing
 from gqlab.paper.sections import BASELINES, COMPOSITES, composite_kinds
 from gqlab.paper.store import Store
 from gqlab.paper.theory_claims import judge_theory
+from gqlab.plain_json import print_json
 
 #: Where the results go unless ``--out`` says otherwise.
 OUT, OUT_QUICK = Path("results/paper"), Path("results/quick")
@@ -56,6 +57,9 @@ class Reproduce:
     force: tyro.conf.FlagCreatePairsOff[bool] = False
     """Start over: do again what is already finished."""
 
+    json: tyro.conf.FlagCreatePairsOff[bool] = False
+    """Print the verdicts, as in claims.json, as JSON instead of the list."""
+
     quiet: Annotated[bool, tyro.conf.Suppress] = field(default=False)
     """No progress bars."""
 
@@ -83,14 +87,28 @@ def reproduce(options: Annotated[Reproduce, tyro.conf.arg(name="")]) -> None:
         if experiment is not wanted[-1]:
             report.write(_finished(scale, store), last=False)
     judged = report.write(_finished(scale, store))
+    if options.json:
+        print((folder / "claims.json").read_text(encoding="utf-8").rstrip())
+        return
     for j in judged:
         print(f"{j.claim.key:<4} {words.PREVIEW if scale.quick else j.verdict.outcome:<20} "
               f"{j.claim.place}: {j.claim.statement}")  # fmt: skip
     print(f"{words.headline(judged, scale.quick)}. {alarms(judged)}. Report: {folder / 'report.html'}")
 
 
-def list_experiments() -> None:
+@dataclass(frozen=True)
+class List:
     """List the experiments of the paper."""
+
+    json: tyro.conf.FlagCreatePairsOff[bool] = False
+    """Print names, figures and titles as JSON."""
+
+
+def list_experiments(options: Annotated[List, tyro.conf.arg(name="")]) -> None:
+    """List the experiments of the paper."""
+    if options.json:
+        print_json([{"name": e.name, "figure": e.figure, "title": e.title} for e in EXPERIMENTS])
+        return
     width = max(len(e.name) for e in EXPERIMENTS)
     for e in EXPERIMENTS:
         print(f"{e.name:<{width}}  {e.figure:<22}  {e.title}")
@@ -121,7 +139,7 @@ class Report:
         theory, note = judge_theory(self.folder, self.scale.seed)
         new = {name: found for name, found in results.items() if name not in self.judged}
         self.judged |= {name: judge_all({name: found}) for name, found in new.items()}
-        by_key = {j.claim.key: j for some in (*self.judged.values(), theory) for j in some}
+        by_key = {j.claim.key: j for group in (*self.judged.values(), theory) for j in group}
         judged = tuple(by_key[claim.key] for claim in CLAIMS if claim.key in by_key)
         self._draw(results)
         quick = self.scale.quick

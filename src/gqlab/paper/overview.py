@@ -61,9 +61,9 @@ def draw(judged: tuple[Judged, ...], quick: bool = False) -> Figure:
     axes.set_xlabel("← against the claim        factor        for the claim →")
     axes.grid(axis="y", visible=False)
     axes.spines["left"].set_visible(False)
-    told = "Small dots: problems; large ones: pooled, with the interval; dotted: τ = 2"
+    label = "Small dots: problems; large ones: pooled, with the interval; dotted: τ = 2"
     figure.text(0.006, 1 - 0.17 / height, f"{headline(judged, quick)}.", fontsize=8, fontweight="bold", va="center")
-    figure.text(0.006, 1 - 0.34 / height, told, fontsize=7, va="center", color="#57606a")
+    figure.text(0.006, 1 - 0.34 / height, label, fontsize=7, va="center", color="#57606a")
     return figure
 
 
@@ -89,7 +89,7 @@ def _row(axes: Any, y: int, j: Judged, quick: bool) -> None:
     left = -TEXT / PLOT + 0.02
     axes.annotate(j.claim.key, (left, y), fontsize=7, fontweight="bold", **common)
     axes.annotate(f"{j.claim.place}: {j.claim.statement}", (left + 0.11, y), fontsize=7, **common)
-    told = "preview" if quick else outcome
+    label = "preview" if quick else outcome
     axes.annotate(
-        told, (1, y), xytext=(6, 0), textcoords="offset points", color=tint, fontsize=7, fontweight="bold", **common
+        label, (1, y), xytext=(6, 0), textcoords="offset points", color=tint, fontsize=7, fontweight="bold", **common
     )  # fmt: skip

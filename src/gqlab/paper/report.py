@@ -76,9 +76,9 @@ def _tally(judged: tuple[Judged, ...], about: About) -> str:
         )
     n = counts(judged)
     bar = "".join(f'<span class="{TONES[o]}" style="flex:{k}"></span>' for o, k in n.items() if k)
-    told = ", ".join(f"{k} {o}" for o, k in n.items())
+    text = ", ".join(f"{k} {o}" for o, k in n.items())
     chips = " ".join(f'<span class="chip {TONES[o]}">{k} {escape(o)}</span>' for o, k in n.items())
-    return f'<div class="tally" role="img" aria-label="{escape(told)}">{bar}</div>\n<p>{chips}</p>'
+    return f'<div class="tally" role="img" aria-label="{escape(text)}">{bar}</div>\n<p>{chips}</p>'
 
 
 def _keys(judged: tuple[Judged, ...], outcome: str) -> str:
@@ -201,5 +201,5 @@ def _settings(about: About) -> str:
         "device": escape(scale.device),
         "versions": escape(", ".join(f"{name} {version}" for name, version in about.versions.items())),
     }
-    told = "".join(f"<dt>{name}</dt><dd>{value}</dd>" for name, value in rows.items())
-    return f'<h2 id="settings">Settings</h2>\n<dl class="settings">{told}</dl>'
+    text = "".join(f"<dt>{name}</dt><dd>{value}</dd>" for name, value in rows.items())
+    return f'<h2 id="settings">Settings</h2>\n<dl class="settings">{text}</dl>'

@@ -87,12 +87,12 @@ def _section(
     else:
         first = [drawn[0] for drawn in svgs.values()]
     files = f" {_files(name, (*composite_kinds(about.scale.quick), 'csv'))}" if composite else ""
-    told = "\n".join(_experiment(results, svgs[results.experiment.name][1:], judged, about) for results in found)
+    text = "\n".join(_experiment(results, svgs[results.experiment.name][1:], judged, about) for results in found)
     return f"""<h2 id="{name}">{escape(title)}{files}</h2>
 <div class="panels n{len(first)}">
 {"".join(first)}
 </div>
-{told}"""
+{text}"""
 
 
 def _svgs(results: Results, drawn: dict[str, list[str]]) -> list[str]:
@@ -143,9 +143,9 @@ def _tuning(results: Results) -> str:
         f'<td data-label="long-run reward">{words.number(r.reward)}</td><td>{escape(r.note)}</td></tr>'
         for r in table(results)
     )
-    told = "".join(f"<li>{escape(line)}</li>" for line in reading(results))
+    text = "".join(f"<li>{escape(line)}</li>" for line in reading(results))
     return (
-        f"<ul>{told}</ul><details><summary>what tuning tried</summary><table class='plain'><thead><tr><th>setting</th>"
+        f"<ul>{text}</ul><details><summary>what tuning tried</summary><table class='plain'><thead><tr><th>setting</th>"
         f"<th>exact long-run reward at the end</th><th></th></tr></thead><tbody>{rows}</tbody></table></details>"
     )
 

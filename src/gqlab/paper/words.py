@@ -83,12 +83,12 @@ def claims_markdown(judged: tuple[Judged, ...], quick: bool = False, note: str =
         rows = [(f"{j.claim.quantity} (**the register's**)", j.verdict), *j.beside]
         for words, v in rows if j.beside else []:
             lines.append(f"| {j.claim.key} | {words} | {PREVIEW if quick else v.outcome} | {effect(v.pooled)} |")
-    for title, told in (
+    for title, entries in (
         ("Departures from the letter of the paper", DEPARTURES),
         ("Choices where it is silent", CHOICES),
     ):
         lines += ["", f"### {title}", "", "| | the paper | here | why |", "|---|---|---|---|"]
-        lines += [f"| {d.point} | {d.paper} | {d.here} | {d.reason} |" for d in told]
+        lines += [f"| {d.point} | {d.paper} | {d.here} | {d.reason} |" for d in entries]
     return "\n".join(lines) + "\n"
 
 

@@ -71,8 +71,8 @@ def draw_alias(threshold, alias, first, n, w):
 def alias_table(weights: FloatArray) -> tuple[np.ndarray, np.ndarray]:
     """Walker's alias table of a distribution, by Vose's method: thresholds in units of 2⁻⁶⁴, and aliases."""
     n = len(weights)
-    share = weights / weights.sum() * n
-    alias = np.arange(n, dtype=np.uint32)
+    share = (weights / weights.sum() * n).tolist()
+    alias = list(range(n))
     small = [k for k in range(n) if share[k] < 1]
     large = [k for k in range(n) if share[k] >= 1]
     while small and large:
@@ -82,4 +82,38 @@ def alias_table(weights: FloatArray) -> tuple[np.ndarray, np.ndarray]:
         (small if share[giver] < 1 else large).append(giver)
     for k in small + large:  # exactly full, up to rounding: their alias is themselves
         share[k] = 1.0
-    return np.array([min(int(p * 2.0**64), 2**64 - 1) for p in share], dtype=np.uint64), alias
+    return thresholds(np.array(share)), np.array(alias, dtype=np.uint32)
+
+
+def alias_tables(weights: FloatArray) -> tuple[np.ndarray, np.ndarray]:
+    """The same of many distributions, (R, n), step by step for all of them at a time, with the very same numbers."""
+    R, n = weights.shape
+    share = weights / weights.sum(axis=1, keepdims=True) * n
+    alias = np.broadcast_to(np.arange(n, dtype=np.uint32), (R, n)).copy()
+    is_large = share >= 1
+    small, large = (np.argsort(x, axis=1, kind="stable") for x in (is_large, ~is_large))  # lists, and their lengths
+    n_small, n_large = n - is_large.sum(axis=1), is_large.sum(axis=1)
+    row = np.flatnonzero((n_small > 0) & (n_large > 0))
+    while len(row):
+        n_small[row] -= 1
+        n_large[row] -= 1
+        k, giver = small[row, n_small[row]], large[row, n_large[row]]
+        alias[row, k] = giver
+        left = share[row, giver] - (1 - share[row, k])
+        share[row, giver] = left
+        down = left < 1
+        small[row[down], n_small[row[down]]] = giver[down]
+        n_small[row[down]] += 1
+        large[row[~down], n_large[row[~down]]] = giver[~down]
+        n_large[row[~down]] += 1
+        row = row[(n_small[row] > 0) & (n_large[row] > 0)]
+    for remaining, count in ((small, n_small), (large, n_large)):
+        row, place = np.nonzero(np.arange(n) < count[:, None])
+        share[row, remaining[row, place]] = 1.0
+    return thresholds(share), alias
+
+
+def thresholds(share: FloatArray) -> np.ndarray:
+    """Shares in units of 2⁻⁶⁴, at most 2⁶⁴ − 1."""
+    full = share >= 1
+    return np.where(full, np.uint64(2**64 - 1), (np.where(full, 0.0, share) * 2.0**64).astype(np.uint64))

@@ -10,11 +10,13 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from gqlab.arcs import rows_by_length
 from gqlab.checks import FloatArray
 from gqlab.operators.switch import join_operators
 from gqlab.problem import Problem
 from gqlab.rules.gradient import Dense, Samples
-from gqlab.samples.random import alias_table
+from gqlab.rules.rows import SparseRows
+from gqlab.samples.random import alias_table, alias_tables
 from gqlab.samples.streams import Chain
 
 #: Rows, transitions and feature values are counted in 32 bits.
@@ -62,38 +64,69 @@ def own_tables(problem: Problem) -> Tables:
 def sample_table(problem: Problem, s: NDArray[Any], a: NDArray[Any], s_next: NDArray[Any]) -> Samples:
     """Given samples (s, a, s') of a problem."""
     s, a, s_next = (np.asarray(column, dtype=np.intp) for column in (s, a, s_next))
+    _, reward, discount = problem.mdp.at(s, a, s_next)
+    return _samples(problem, s * problem.mdp.n_actions + a, s_next, reward, discount)
+
+
+def _samples(problem: Problem, row: NDArray[Any], s_next: NDArray[Any], reward: Any, discount: Any) -> Samples:
     A = problem.mdp.n_actions
-    n_rows = problem.mdp.n_states * A
     return Samples(
-        features=Dense(problem.features.flatten()),
-        operator=join_operators([problem.target], [n_rows], [problem.target.compiled], np.float64),
-        row=(s * A + a).astype(np.uint32),
+        features=_features(problem),
+        operator=join_operators([problem.target], [problem.mdp.n_states * A], [problem.target.compiled], np.float64),
+        row=row.astype(np.uint32),
         next_row=(s_next * A).astype(np.uint32),
-        reward=problem.mdp.reward[s, a, s_next],
-        discount=problem.mdp.discount[s, a, s_next],
+        reward=np.array(reward),
+        discount=np.array(discount),
         behavior=problem.behavior.flatten(),
         first_row=per_problem([0]),
         first_sample=per_problem([0]),
     )
 
 
+def _features(problem: Problem) -> Dense | SparseRows:
+    """The features of a problem, as the part that reads them."""
+    phi = problem.rows
+    if not problem.has_sparse_features:
+        return Dense(phi.flatten())
+    return SparseRows(phi.indptr.astype(np.uint32), phi.indices.astype(np.uint32), phi.data.copy())
+
+
+def join_features(problems: Sequence[Problem], dtype: Any) -> Dense | SparseRows:
+    """The features of several problems behind one another, all dense or all sparse."""
+    parts: list[Any] = [problem_tables(problem).samples.features for problem in problems]
+    phi = _joined((part.phi for part in parts), dtype)
+    if len(phi) >= MOST_ENTRIES:
+        raise ValueError(f"too large: {len(phi)} feature values in all")
+    if not problems[0].has_sparse_features:
+        return Dense(phi)
+    shift = offsets([len(part.phi) for part in parts])
+    first = np.append(_joined((part.first[:-1] for part in parts), shift=shift), np.uint32(shift[-1]))
+    return SparseRows(first, _joined(part.places for part in parts), phi)
+
+
 def alias_rows(weights: FloatArray, first: NDArray[np.intp]) -> tuple[NDArray[np.uint64], NDArray[np.uint32]]:
     """One alias table for each row: the weights first[k] … first[k+1] − 1."""
     threshold, alias = np.empty(len(weights), dtype=np.uint64), np.empty(len(weights), dtype=np.uint32)
-    for k in range(len(first) - 1):
-        row = slice(first[k], first[k + 1])
-        threshold[row], alias[row] = alias_table(weights[row])
-        alias[row] += np.uint32(first[k])
+    for _, rows in rows_by_length(first):
+        if len(rows) >= rows.shape[1]:
+            threshold[rows], columns = alias_tables(weights[rows])
+            alias[rows] = columns + rows[:, :1].astype(np.uint32)
+        else:
+            for row in rows:  # few and long
+                threshold[row], columns = alias_table(weights[row])
+                alias[row] = columns + np.uint32(row[0])
     return threshold, alias
 
 
 def _make_tables(problem: Problem) -> ProblemTables:
     """Every transition that the behaviour policy can make, and the chain over them."""
-    mdp = problem.mdp
-    joint = problem.behavior[:, :, None] * mdp.transition  # P(a, s' | s); terminal states have no row
-    s, a, s_next = np.nonzero(joint)
+    mdp, arcs = problem.mdp, problem.mdp.arcs
+    joint = problem.behavior.reshape(-1)[arcs.row] * arcs.probability  # P(a, s' | s); terminal states have no row
+    taken = np.flatnonzero(joint)
+    row, s_next = arcs.row[taken], arcs.s_next[taken]
+    s, a = np.divmod(row, mdp.n_actions)
     first = np.searchsorted(s, np.arange(mdp.n_states + 1))
-    threshold, alias = alias_rows(joint[s, a, s_next], first)
+    threshold, alias = alias_rows(joint[taken], first)
     start = np.flatnonzero(mdp.start)
     start_threshold, start_alias = alias_rows(mdp.start[start], np.array([0, len(start)]))
     chain = Chain(
@@ -110,7 +143,8 @@ def _make_tables(problem: Problem) -> ProblemTables:
         first_start=per_problem([0]),
         n_start=per_problem([len(start)]),
     )
-    return ProblemTables(sample_table(problem, s, a, s_next), chain, np.stack([s, a, s_next], axis=1))
+    samples = _samples(problem, row, s_next, arcs.reward[taken], arcs.discount[taken])
+    return ProblemTables(samples, chain, np.stack([s, a, s_next], axis=1))
 
 
 def join_tables(problems: Sequence[Problem], kinds: Sequence[type], dtype: Any = np.float64) -> Tables:
@@ -120,15 +154,15 @@ def join_tables(problems: Sequence[Problem], kinds: Sequence[type], dtype: Any =
     """
     tables = [problem_tables(problem) for problem in problems]
     samples, chains = [table.samples for table in tables], [table.chain for table in tables]
-    A, d = problems[0].mdp.n_actions, problems[0].dim
+    A = problems[0].mdp.n_actions
     n = offsets([len(x.row) for x in samples])
     S = offsets([len(chain.terminal) for chain in chains])
     starts = offsets([len(chain.start_state) for chain in chains])
-    if max(n[-1], S[-1] * A * d) >= MOST_ENTRIES:
-        raise ValueError(f"too large: {n[-1]} transitions and {S[-1] * A * d} feature values in all")
+    if max(n[-1], S[-1] * A) >= MOST_ENTRIES:
+        raise ValueError(f"too large: {n[-1]} transitions and {S[-1] * A} rows of features in all")
     return Tables(
         samples=Samples(
-            features=Dense(_joined((x.features.phi for x in samples), dtype)),
+            features=join_features(problems, dtype),
             operator=join_operators([problem.target for problem in problems], np.diff(S) * A, kinds, dtype),
             row=_joined((x.row for x in samples), shift=S * A),
             next_row=_joined((x.next_row for x in samples), shift=S * A),
@@ -161,7 +195,7 @@ def _joined(
 ) -> NDArray[Any]:
     """The parts behind one another, each with its entry of ``shift`` added."""
     moved = parts if shift is None else (part + k for part, k in zip(parts, shift, strict=False))
-    return np.concatenate(list(moved)).astype(dtype)
+    return np.concatenate(list(moved)).astype(dtype, copy=False)
 
 
 def per_problem(values: ArrayLike) -> Any:

@@ -286,7 +286,7 @@ def _constants(p: Points) -> dict[str, Ratio]:
     step, step_omega = np.sqrt(p.errors["moved"]), np.linalg.norm(p.omega - p.omega_ref, axis=1)
     G, H = p.sampled
     G_omega, H_omega = exact.sample_gradients(p.theta, p.omega_ref)
-    here, there = exact.sample_gradients(p.theta, p.star), exact.sample_gradients(p.theta_ref, star_ref)
+    at_theta, at_ref = exact.sample_gradients(p.theta, p.star), exact.sample_gradients(p.theta_ref, star_ref)
     phi_hat, phi_hat_ref = exact.phi_hat(p.theta), exact.phi_hat(p.theta_ref)
     slope, slope_ref = (np.linalg.solve(C, K @ value) for value in (phi_hat, phi_hat_ref))
 
@@ -308,10 +308,10 @@ def _constants(p: Points) -> dict[str, Ratio]:
         "H": (most(H), against("H")),
         "C_grad_J": (most(p.gradient), against("C_grad_J")),
         "L1": (most(G - G_omega), against("L1", step_omega)),
-        "L2": (most(here[0] - there[0]), against("L2", step)),
+        "L2": (most(at_theta[0] - at_ref[0]), against("L2", step)),
         "L3": (most(p.star - star_ref), against("L3", step)),
         "L4": (most(H - H_omega), against("L4", step_omega)),
-        "L5": (most(here[1] - there[1]), against("L5", step)),
+        "L5": (most(at_theta[1] - at_ref[1]), against("L5", step)),
         "L6": (spread, against("L6", step)),
         "least_J": (np.array([c.least_J(r) for r in np.linalg.norm(p.theta, axis=1)]), exact.mspbe(p.theta)),
         "L": (most(p.gradient - exact.gradient(p.theta_ref)), against("L", step)),

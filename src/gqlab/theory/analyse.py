@@ -96,7 +96,7 @@ def analyse(
             messages=(f"no constants, conditions or bound: {error}",),
         )  # fmt: skip
     updates = float(n_epochs) * algorithm.batch_size
-    known = stated + assumptions.unsaid(problem, both["corrected"], steps[0], updates, theta0, result)
+    known = stated + assumptions.implicit_assumptions(problem, both["corrected"], steps[0], updates, theta0, result)
     start = start_terms(problem, theta0, omega0, algorithm.radius, own)
     seen = sampled(problem, algorithm.radius) | sampled_deviations(problem, algorithm.radius, algorithm.radius)
     points = start_points(problem, theta0, omega0, algorithm.radius, own)

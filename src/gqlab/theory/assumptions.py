@@ -84,7 +84,7 @@ def _ergodicity(problem: Problem) -> Assumption:
     return Assumption(name, formula, HOLDS, detail, values)
 
 
-def unsaid(
+def implicit_assumptions(
     problem: Problem, c: Constants, eta_theta: float, updates: float, theta0: ArrayLike | None, result: RunResult | None
 ) -> tuple[Assumption, ...]:
     """What the proof assumes without saying; ``c`` are the corrected constants, ``updates`` is TM."""
@@ -104,13 +104,13 @@ def _omega_star_inside(problem: Problem, c: Constants) -> Assumption:
     points = random_points(np.random.default_rng(7), 4000, problem.dim, c.R)
     seen = float(np.linalg.norm(problem.exact.omega_star(points), axis=1).max())
     if c.omega_star <= c.R:
-        status, said = HOLDS, f"sup‖ω*‖ ≤ {c.omega_star:.4g} is proved"
+        status, detail = HOLDS, f"sup‖ω*‖ ≤ {c.omega_star:.4g} is proved"
     elif seen > c.R:
-        status, said = FAILS, f"‖ω*‖ = {seen:.4g} = {seen / c.R:.3g} R at a sampled point"
+        status, detail = FAILS, f"‖ω*‖ = {seen:.4g} = {seen / c.R:.3g} R at a sampled point"
     else:
-        status, said = UNKNOWN, f"sampled {seen:.4g}, proved only ≤ {c.omega_star:.4g}"
+        status, detail = UNKNOWN, f"sampled {seen:.4g}, proved only ≤ {c.omega_star:.4g}"
     return Assumption(
-        "ω*(θ) inside the ball", "sup_{‖θ‖≤R}‖ω*(θ)‖ ≤ R", status, said,
+        "ω*(θ) inside the ball", "sup_{‖θ‖≤R}‖ω*(θ)‖ ≤ R", status, detail,
         {"sampled": seen, "proved": c.omega_star, "radius": c.R},
     )  # fmt: skip
 
@@ -119,11 +119,11 @@ def _stationary_point_inside(problem: Problem, c: Constants, theta0: ArrayLike |
     point = stationary_point(problem, theta0)
     norm = float(np.linalg.norm(point.theta))
     if point.found and norm <= c.R:
-        status, said = HOLDS, f"‖∇J‖ = {point.gradient_norm:.1e} at a point of norm {norm:.4g}"
+        status, detail = HOLDS, f"‖∇J‖ = {point.gradient_norm:.1e} at a point of norm {norm:.4g}"
     else:
-        status, said = UNKNOWN, f"a descent from θ_0 ended at norm {norm:.4g} with ‖∇J‖ = {point.gradient_norm:.1e}"
+        status, detail = UNKNOWN, f"a descent from θ_0 ended at norm {norm:.4g} with ‖∇J‖ = {point.gradient_norm:.1e}"
     return Assumption(
-        "a stationary point in the ball", "∇J(θ) = 0 for some ‖θ‖ ≤ R", status, said,
+        "a stationary point in the ball", "∇J(θ) = 0 for some ‖θ‖ ≤ R", status, detail,
         {"norm": norm, "gradient_norm": point.gradient_norm}, needed_by=(),
     )  # fmt: skip
 
@@ -136,8 +136,8 @@ def _projection_idle(
     furthest = start + updates * eta_theta * 3 * c.G
     values = {"furthest": furthest, "radius": c.R}
     if furthest <= c.R:
-        said = f"TM steps of at most 3Gη_θ cannot leave the ball: ‖θ‖ ≤ {furthest:.4g}"
-        return Assumption(name, formula, HOLDS, said, values)
+        detail = f"TM steps of at most 3Gη_θ cannot leave the ball: ‖θ‖ ≤ {furthest:.4g}"
+        return Assumption(name, formula, HOLDS, detail, values)
     if result is None:
         return Assumption(name, formula, UNKNOWN, "depends on the run", values)
     largest = float(np.linalg.norm(result.theta, axis=-1).max())

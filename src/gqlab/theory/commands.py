@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from json import dumps, loads
+from json import loads
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,6 +16,7 @@ from gqlab.features import random_features
 from gqlab.garnet import garnet
 from gqlab.mdp import FiniteMDP
 from gqlab.operators import Softmax
+from gqlab.plain_json import print_json
 from gqlab.problem import Problem
 from gqlab.theory.adversary import largest_ratios
 from gqlab.theory.analyse import analyse
@@ -109,7 +110,7 @@ def theory(
     if json:
         more: dict[str, Any] = {"schedules": {name: plain(plan) for name, plan in plans.items()}, "tried": plain(tried)}
         more |= {"ratios": found, "exponents": plain(grown)}
-        print(dumps(loads(report.to_json()) | more, ensure_ascii=False, indent=1, allow_nan=False))
+        print_json(loads(report.to_json()) | more)
         return
     print(report)
     print(f"  practical: {'no stationary point found' if tried is None else tried}")
@@ -156,14 +157,19 @@ def _plans(problem: Problem, algorithm: str, epsilon: float, c: Sharp, theta0: F
     return out
 
 
-def rates(*, out: Path = Path("results/rates"), quick: bool = False, seed: int = 0) -> None:
+def rates(*, out: Path = Path("results/rates"), quick: bool = False, seed: int = 0, json: bool = False) -> None:
     """Measure how many samples Greedy-GQ and VR-Greedy-GQ need for ε on random Garnets, beside what the theorems say.
 
     Args:
         out: Where the tables, the numbers and the figure go: rates.md, rates.json and rates.png.
         quick: A tiny version of everything, to try the command; it writes rates-quick.md and so on.
         seed: Of the Garnets and the runs; the published figures are those of 0.
+        json: Print the numbers, as in rates.json, instead of the tables.
     """
     from gqlab.theory import rates as experiment
 
-    experiment.main(out, quick=quick, seed=checks.integer("seed", seed, least=0))
+    measured, text = experiment.main(out, quick=quick, seed=checks.integer("seed", seed, least=0))
+    if json:
+        print_json(measured.to_dict())
+    else:
+        print(f"{text}\n\n{measured.seconds:.0f} seconds; written to {out}")

@@ -102,11 +102,11 @@ def analyse_greedy(
     known = assumptions.stated(problem, algorithm.radius)
     points = start_points(problem, theta0, omega0, c.R, c.R_omega)
     start = start_terms(problem, *points, c.R, c.R_omega)
-    said = greedy_statement(problem, algorithm, c, float(n_samples), points, start, mixing_free(known))
+    statement = greedy_statement(problem, algorithm, c, float(n_samples), points, start, mixing_free(known))
     best, eta_theta, total = best_greedy(problem, c, float(n_samples), start)
     return GreedyReport(
         problem=repr(problem), algorithm=repr(algorithm), n_samples=n_samples, radius_omega=c.R_omega,
         sampling=sampling, assumptions=known,
         sharp=used(quantities(c, {**sampled(problem, c.R), "G": None, "H": None})),
-        statement=said, best_eta_theta=eta_theta, best_eta_omega=eta_theta / best.x, best_bound=total,
+        statement=statement, best_eta_theta=eta_theta, best_eta_omega=eta_theta / best.x, best_bound=total,
     )  # fmt: skip

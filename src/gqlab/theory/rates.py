@@ -9,8 +9,9 @@ schedules, the family of estimators with its defaults, and gradient descent with
 
 from __future__ import annotations
 
+import sys
 import time
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ import numpy as np
 from gqlab.algorithms import Algorithm
 from gqlab.checks import FloatArray
 from gqlab.files import check_writable
+from gqlab.plain_json import plain
 from gqlab.problem import Problem
 from gqlab.theory.rates_design import CLAIMED_ETA, CLAIMED_SIZES, MEMBERS, QUICK, SCHEDULES, Family, RateSettings
 from gqlab.theory.rates_runs import Cohort, exact_descent, floors, samples_needed, stages
@@ -63,28 +65,19 @@ class MeasuredRates:
 
     def to_dict(self) -> dict[str, Any]:
         """Ready for JSON; NaN is None."""
-
-        def plain(value: Any) -> Any:
-            if isinstance(value, np.ndarray):
-                return [plain(item) for item in value.tolist()]
-            if isinstance(value, list | tuple):
-                return [plain(item) for item in value]
-            if isinstance(value, dict):
-                return {key: plain(item) for key, item in value.items()}
-            return None if isinstance(value, float) and not np.isfinite(value) else value
-
-        return dict(plain(asdict(self)))
+        return dict(plain(self))
 
 
-def main(out: Path, quick: bool = False, seed: int = 0) -> MeasuredRates:
-    """Run the experiment and write ``rates.json``, ``.md`` and ``.png`` under ``out``; quick: ``rates-quick.*``."""
+def main(out: Path, quick: bool = False, seed: int = 0) -> tuple[MeasuredRates, str]:
+    """Run the experiment and write ``rates.json``, ``.md`` and ``.png`` under ``out``; quick: ``rates-quick.*``.
+
+    The numbers, and the tables as text.
+    """
     from gqlab.theory.rates_report import write
 
     check_writable(Path(out))
     measured = measure(QUICK if quick else RateSettings(), seed, quick)
-    print(write(measured, Path(out)))
-    print(f"\n{measured.seconds:.0f} seconds; written to {out}")
-    return measured
+    return measured, write(measured, Path(out))
 
 
 def measure(settings: RateSettings, seed: int = 0, quick: bool = False, threads: int | None = None) -> MeasuredRates:
@@ -96,7 +89,7 @@ def measure(settings: RateSettings, seed: int = 0, quick: bool = False, threads:
         for k in range(family.n_problems):
             each.append(_measure_problem(family, k, settings, seed, threads))
             spent = time.perf_counter() - began
-            print(f"gqlab rates: {family.name} {k + 1} of {family.n_problems}, {spent:.0f} s", flush=True)
+            print(f"gqlab rates: {family.name} {k + 1} of {family.n_problems}, {spent:.0f} s", file=sys.stderr)
         out.families.append(_gather(family, each, settings))
     out.seconds = time.perf_counter() - began
     return out

@@ -110,7 +110,7 @@ class Report:
 
     def statement(self, name: str) -> Statement:
         """The sharper theorem of this name: "interior" or "projected"."""
-        return next(said for said in self.statements if said.name == name)
+        return next(statement for statement in self.statements if statement.name == name)
 
     def to_json(self) -> str:
         """The whole report; numbers beyond float64 are the strings "inf" and "-inf".
@@ -186,8 +186,8 @@ def _sharp_lines(report: Report) -> Iterator[str]:
     batches = "one trajectory" if report.sampling == "markov" else "independent samples"
     yield f"The sharper theorems: ‖θ‖ ≤ R = {report.radius:g}, ‖ω‖ ≤ R_ω = {report.radius_omega:.4g}, {batches}"
     yield from quantity_lines(report.sharp)
-    for said in report.statements:
-        yield from said.lines()
+    for statement in report.statements:
+        yield from statement.lines()
 
 
 def _version_lines(version: Version) -> Iterator[str]:
@@ -218,13 +218,13 @@ def guarantee(
     name: str, assumptions: tuple[Assumption, ...], conditions_hold: bool, valid_proof: bool
 ) -> tuple[str, tuple[str, ...]]:
     """ "yes", "no" or "cannot be known", and why it is not "yes"."""
-    mine = [assumption for assumption in assumptions if name in assumption.needed_by]
-    reasons = [f"{a.name}: {a.status}" for a in mine if a.status != HOLDS]
+    needed = [assumption for assumption in assumptions if name in assumption.needed_by]
+    reasons = [f"{a.name}: {a.status}" for a in needed if a.status != HOLDS]
     if not conditions_hold:
         reasons.append("a condition fails")
     if not valid_proof:
         reasons.append("the printed proof has gaps")
-    failed = not conditions_hold or not valid_proof or any(a.status == FAILS for a in mine)
+    failed = not conditions_hold or not valid_proof or any(a.status == FAILS for a in needed)
     if failed:
         return "no", tuple(reasons)
     return (UNKNOWN if reasons else "yes"), tuple(reasons)

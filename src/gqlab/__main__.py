@@ -1,0 +1,6 @@
+"""``python -m gqlab``: the command line."""
+
+from gqlab.cli import main
+
+if __name__ == "__main__":
+    main()
