@@ -40,6 +40,8 @@ class Settings:
     threads: int | None = None
     progress: bool | None = None
     watch: tuple[Watch, ...] = ()
+    #: What ends a call on another thread than the main one when it becomes 1.
+    stop: NDArray[np.int64] | None = None
 
     def __post_init__(self) -> None:
         checks.one_of("device", self.device, DEVICES)

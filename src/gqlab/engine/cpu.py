@@ -34,11 +34,17 @@ def default_threads() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def advance_all(task: Task, layout: Parts, d: int, A: int, threads: int, progress: Callable[[], None]) -> None:
-    """Take every run to its end; ``progress`` is called now and then. Ctrl-C stops it within milliseconds."""
+def advance_all(
+    task: Task, layout: Parts, d: int, A: int, threads: int, progress: Callable[[], None], stop: Any = None
+) -> None:
+    """Take every run to its end; ``progress`` is called now and then. Ctrl-C stops it within milliseconds.
+
+    Only the main thread hears Ctrl-C: for a call on another one somebody else sets ``stop``, and the call ends with a
+    KeyboardInterrupt too.
+    """
     n_runs = len(task.plan.seed)
     size = max(1, -(-n_runs // (8 * threads)))  # some blocks for each thread, so that none waits long for the others
-    stop = np.zeros(1, dtype=np.int64)
+    stop = np.zeros(1, dtype=np.int64) if stop is None else stop
     d_size, A_size = compiled_sizes(d, A)
 
     def advance_from(first: int, last: int) -> None:
@@ -54,6 +60,8 @@ def advance_all(task: Task, layout: Parts, d: int, A: int, threads: int, progres
                 stop[0] = 1
                 pool.shutdown(wait=False, cancel_futures=True)
                 raise
+    if stop[0]:
+        raise KeyboardInterrupt
 
 
 def run_apart(function: Callable[..., None], stop: NDArray[np.int64], *arguments: Any) -> None:

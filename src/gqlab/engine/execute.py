@@ -12,6 +12,7 @@ import numba
 import numpy as np
 
 from gqlab import checks
+from gqlab.algorithms import Algorithm
 from gqlab.engine import cpu
 from gqlab.engine.cells import Cell, Settings
 from gqlab.engine.layout import Group, operator_kinds
@@ -34,13 +35,11 @@ def execute(problems: Sequence[Problem], cells: Sequence[Cell], settings: Settin
         if settings.device != "cpu" and problems[cell.problem].has_sparse_features:
             raise ValueError(f"device is {settings.device!r}, but problems with sparse features run on 'cpu' alone")
         check_watches(settings.watch, problems[cell.problem])
-    _check_records(sum(cell.n_runs for cell in cells), problems[0].dim, settings)
+    _check_records(problems, cells, settings)
     device = load_cuda() if settings.device == "cuda" else None
     by_kinds: dict[Any, list[int]] = {}
     for k, cell in enumerate(cells):
-        kinds: tuple[Any, ...] = operator_kinds(problems[cell.problem], cell.algorithm, settings.device)
-        kinds = (*kinds, problems[cell.problem].has_sparse_features)
-        by_kinds.setdefault((cell.algorithm.estimator, schedule_kind(cell.algorithm), kinds), []).append(k)
+        by_kinds.setdefault(kinds_of(problems[cell.problem], cell.algorithm, settings.device), []).append(k)
     groups = [Group(problems, [cells[k] for k in members], settings) for members in by_kinds.values()]
     results: dict[int, RunResult] = {}
     with Progress(groups, settings.progress) as advance_bar:
@@ -48,17 +47,25 @@ def execute(problems: Sequence[Problem], cells: Sequence[Cell], settings: Settin
             if device is not None:
                 device.advance_all(group, advance_bar)
             else:
-                cpu.advance_all(group.task, group.layout, group.d, group.A, settings.threads or 1, advance_bar)
+                cpu.advance_all(group.task, group.layout, group.d, group.A, settings.threads or 1, advance_bar, settings.stop)
             results.update(zip(members, _results(group), strict=True))
     return [results[k] for k in range(len(cells))]
 
 
-def _check_records(n_runs: int, d: int, settings: Settings) -> None:
-    total = n_runs * (settings.n_samples // settings.record_every + 2)
-    if 16 * total * d > checks.MEMORY:
+def kinds_of(problem: Problem, algorithm: Algorithm, device: str) -> tuple[Any, ...]:
+    """What two cells must share to run in one compiled call: the sizes of the problem and the kinds of the parts."""
+    kinds = operator_kinds(problem, algorithm, device)
+    sizes = problem.mdp.n_actions, problem.dim, problem.has_sparse_features
+    return *sizes, algorithm.estimator, schedule_kind(algorithm), kinds
+
+
+def _check_records(problems: Sequence[Problem], cells: Sequence[Cell], settings: Settings) -> None:
+    n_runs, d = sum(cell.n_runs for cell in cells), max(problems[cell.problem].dim for cell in cells)
+    records = settings.n_samples // settings.record_every + 2
+    if 16 * records * sum(cell.n_runs * problems[cell.problem].dim for cell in cells) > checks.MEMORY:
         raise ValueError(
-            f"record_every is {settings.record_every}: that makes up to {total:,} records of {d} numbers for "
-            f"n_runs = {n_runs}, more than this machine's memory holds"
+            f"record_every is {settings.record_every}: that makes up to {n_runs * records:,} records of {d} numbers "
+            f"for n_runs = {n_runs}, more than this machine's memory holds"
         )
 
 
