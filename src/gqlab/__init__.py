@@ -14,7 +14,7 @@ Greedy-GQ, its variance-reduced form VR-Greedy-GQ (ICLR 2021), and the exact qua
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from gqlab import theory
+from gqlab import sweeps, theory
 from gqlab.algorithms import (
     QRC,
     ActorCritic,
@@ -37,7 +37,7 @@ from gqlab.engine.run import run
 from gqlab.engine.steps import Trajectory, batch_indices, greedy_gq_steps, pseudo_gradient, svrg_epoch, trajectory
 from gqlab.features import aggregation, random_features, tabular_features
 from gqlab.garnet import garnet
-from gqlab.grid import grid, sweep
+from gqlab.grid import grid, open_sweep, sweep
 from gqlab.grid_result import GridResult
 from gqlab.mdp import FiniteMDP
 from gqlab.measure.floor import Floor, floor
@@ -158,12 +158,14 @@ __all__ = [
     "grid",
     "health",
     "importance_sampling",
+    "open_sweep",
     "pseudo_gradient",
     "random_features",
     "run",
     "sampled_reward",
     "svrg_epoch",
     "sweep",
+    "sweeps",
     "tabular_features",
     "theory",
     "trajectory",

@@ -21,6 +21,7 @@ from gqlab.learn.fit_command import fit
 from gqlab.learn.train_command import train
 from gqlab.learn.watch_command import watch
 from gqlab.paper.commands import list_experiments, reproduce
+from gqlab.sweeps.commands import sweep
 from gqlab.theory.commands import rates, theory
 from gqlab.version import __version__
 
@@ -28,6 +29,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "reproduce": reproduce,
     "list": list_experiments,
     "compare": compare,
+    "sweep": sweep,
     "theory": theory,
     "rates": rates,
     "health": health,

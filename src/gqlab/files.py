@@ -73,6 +73,17 @@ def read_arrays(path: str | os.PathLike[str], *, sealed: bool = True) -> dict[st
     return content
 
 
+def read_array(path: str | os.PathLike[str], name: str) -> NDArray[Any]:
+    """One array of a file, without the others; the seal of all is not looked at."""
+    with open(path, "rb") as file:
+        try:
+            return next(_array(data) for found, data in _members(file) if found == name)
+        except StopIteration:
+            raise ValueError(f"it has no {name!r}") from None
+        except Exception as error:
+            raise ValueError(one_line(error)) from None
+
+
 def _members(file: BinaryIO) -> Iterator[tuple[str, bytes]]:
     """The members of a zip file with their bytes. None is compressed: they hold no more than the file."""
     left = os.fstat(file.fileno()).st_size

@@ -1,22 +1,29 @@
-"""Grids: many problems, algorithms and seeds in one call, all runs side by side on one device."""
+"""Grids: many problems, algorithms and seeds in one call, side by side on one device or spread over many."""
 
 from __future__ import annotations
 
 import itertools
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import fields
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike
 
 from gqlab import checks
 from gqlab.algorithms import Algorithm, check_algorithm
-from gqlab.engine.cells import Cell, Settings, precision
+from gqlab.engine.cells import Settings, precision
 from gqlab.engine.execute import execute
-from gqlab.grid_result import GridResult
+from gqlab.grid_result import Chosen, GridResult
 from gqlab.measure.watch import Watch, watches
 from gqlab.problem import Problem
+from gqlab.results import RunResult
+from gqlab.sweeps.base import Engine
+from gqlab.sweeps.description import Sweep, axes_of
+from gqlab.sweeps.engines import engine_of
+from gqlab.sweeps.run import run_sweep
+from gqlab.sweeps.store import StoredResults, open_store
 
 
 def sweep(kind: type[Algorithm], **parameters: Any) -> list[Algorithm]:
@@ -53,11 +60,13 @@ def grid(
     threads: int | None = None,
     progress: bool | None = None,
     watch: Watch | Iterable[Watch] | None = None,
+    engine: str | Engine | None = None,
+    store: str | os.PathLike[str] | None = None,
 ) -> GridResult:
-    """Run every algorithm on every problem under every seed, ``n_runs`` times, in one compiled loop.
+    """Run every algorithm on every problem under every seed, ``n_runs`` times, in a few compiled calls.
 
-    Each cell is, number for number, what :func:`gqlab.run` gives for it. The problems may differ in everything but
-    their numbers of actions and features.
+    Each cell is, number for number, what :func:`gqlab.run` gives for it, whatever the others, the engine and the kills
+    that it survived. Problems may differ in everything; those of one size run in one call.
 
     Parameters
     ----------
@@ -69,6 +78,12 @@ def grid(
     n_runs : int
         Runs of each cell.
     seeds : int or sequence of int
+    engine : "threads", "processes", "ray" or an Engine, optional
+        Where the cells run, in tasks of a few seconds: see docs/scale.md. Default: all of them in one call of this
+        process. One that is given by its name has ``threads`` workers.
+    store : str or path, optional
+        A folder that keeps finished cells: after a kill the same call does what is missing, and the results are read
+        from there, each when it is asked for. A cell that fails is named in a ``ValueError`` when all others are done.
 
     Examples
     --------
@@ -84,22 +99,14 @@ def grid(
     VRGreedyGQ 100.0 (5, 2, 4)
     """
     problem_list, algorithm_list = checks.several("problems", problems), checks.several("algorithms", algorithms)
-    seed_list = checks.several("seeds", seeds)
-    _check_sizes(problem_list)
+    seed_list = [
+        checks.integer(f"seeds[{k}]", seed, least=0, below=2**64)
+        for k, seed in enumerate(checks.several("seeds", seeds))
+    ]
+    for k, problem in enumerate(problem_list):
+        checks.instance(f"problems[{k}]", problem, Problem, "a Problem")
     for k, algorithm in enumerate(algorithm_list):
         check_algorithm(f"algorithms[{k}]", algorithm)
-    n_runs = checks.integer("n_runs", n_runs, least=1)
-    cells = [
-        Cell(
-            p,
-            algorithm.for_problem(problem_list[p]),
-            checks.integer(f"seeds[{k}]", seed, least=0, below=2**64),
-            n_runs,
-            theta0,
-            omega0,
-        )
-        for p, algorithm, (k, seed) in itertools.product(range(len(problem_list)), algorithm_list, enumerate(seed_list))
-    ]
     settings = Settings(
         n_samples,
         record_every,
@@ -109,30 +116,47 @@ def grid(
         progress=progress,
         watch=watches(watch),
     )
-    results = execute(problem_list, cells, settings)
-    return GridResult(results, _labels(cells))
+    axes = axes_of(problem_list, algorithm_list, seed_list)
+    sweep = Sweep(problem_list, axes, checks.integer("n_runs", n_runs, least=1), settings, theta0, omega0)
+    if engine is None and store is None:
+        results: Sequence[RunResult] = execute(problem_list, [sweep.cell(k) for k in range(len(sweep))], settings)
+    else:
+        results = run_sweep(sweep, engine_of("threads" if engine is None else engine, threads), store)
+    return GridResult(results, axes.labels())
 
 
-def _check_sizes(problems: list[Problem]) -> None:
-    for k, problem in enumerate(problems):
-        checks.instance(f"problems[{k}]", problem, Problem, "a Problem")
-        for name, size, wanted in (
-            ("actions", problem.mdp.n_actions, problems[0].mdp.n_actions),
-            ("features", problem.dim, problems[0].dim),
-        ):
-            if size != wanted:
-                raise ValueError(f"problems[{k}] has {size} {name}, expected {wanted} as in problems[0]")
+def open_sweep(path: str | os.PathLike[str], partial: bool = False) -> GridResult:
+    """The results in the store of a sweep, each read when it is asked for: there may be more than memory holds.
 
+    Parameters
+    ----------
+    path : str or path
+        The folder that was given to :func:`gqlab.grid` as ``store``, or to ``gqlab sweep`` as ``--out``.
+    partial : bool
+        Take the cells that are finished where some are missing; else that is a ``ValueError``.
 
-def _labels(cells: list[Cell]) -> dict[str, NDArray[Any]]:
-    parameters = [
-        {field.name: getattr(cell.algorithm, field.name) for field in fields(cell.algorithm)}  # type: ignore[arg-type]
-        for cell in cells
-    ]
-    names = dict.fromkeys(name for values in parameters for name in values)
-    return {
-        "problem": np.array([cell.problem for cell in cells]),
-        "seed": np.array([cell.seed for cell in cells], dtype=np.uint64),
-        "algorithm": np.array([type(cell.algorithm).__name__ for cell in cells]),
-        **{name: np.array([values.get(name, np.nan) for values in parameters]) for name in names},
-    }
+    Examples
+    --------
+    >>> import gqlab as gq, tempfile
+    >>> mdp = gq.garnet(seed=0)
+    >>> problem = gq.Problem(mdp, gq.random_features(mdp, dim=4))
+    >>> folder = tempfile.mkdtemp()
+    >>> algorithms = gq.sweep(gq.GreedyGQ, eta_theta=[0.01, 0.02])
+    >>> grid = gq.grid(problem, algorithms, n_samples=1000, n_runs=5, seeds=range(3), store=folder)
+    >>> again = gq.open_sweep(folder)
+    >>> len(again), again.select(eta_theta=0.02, seed=1).results[0].theta.shape
+    (6, (5, 2, 4))
+    """
+    checks.instance("partial", partial, bool, "True or False")
+    store = open_store(path)
+    store.find(whole=False)
+    labels, missing = store.description.axes.labels(), np.flatnonzero(~store.finished)
+    if not len(missing):
+        return GridResult(StoredResults(store), labels)
+    if not partial:
+        raise ValueError(
+            f"{store.folder}: {len(missing):,} of {len(store.finished):,} cells are missing; the same sweep goes on "
+            "from there, and partial=True takes those that are finished"
+        )
+    there = np.flatnonzero(store.finished)
+    return GridResult(Chosen(StoredResults(store), there), {name: column[there] for name, column in labels.items()})

@@ -28,13 +28,7 @@ from gqlab.version import __version__
 def execute(problems: Sequence[Problem], cells: Sequence[Cell], settings: Settings) -> list[RunResult]:
     """The results of all cells; those whose parts are of the same kinds go to the device together."""
     for cell in cells:
-        cell.algorithm.check(problems[cell.problem])
-        if settings.device not in cell.algorithm.devices:
-            name, known = type(cell.algorithm).__name__, " and ".join(map(repr, cell.algorithm.devices))
-            raise ValueError(f"device is {settings.device!r}, but {name} runs on {known} alone")
-        if settings.device != "cpu" and problems[cell.problem].has_sparse_features:
-            raise ValueError(f"device is {settings.device!r}, but problems with sparse features run on 'cpu' alone")
-        check_watches(settings.watch, problems[cell.problem])
+        check_cell(problems[cell.problem], cell, settings)
     _check_records(problems, cells, settings)
     device = load_cuda() if settings.device == "cuda" else None
     by_kinds: dict[Any, list[int]] = {}
@@ -47,9 +41,22 @@ def execute(problems: Sequence[Problem], cells: Sequence[Cell], settings: Settin
             if device is not None:
                 device.advance_all(group, advance_bar)
             else:
-                cpu.advance_all(group.task, group.layout, group.d, group.A, settings.threads or 1, advance_bar, settings.stop)
+                cpu.advance_all(
+                    group.task, group.layout, group.d, group.A, settings.threads or 1, advance_bar, settings.stop
+                )
             results.update(zip(members, _results(group), strict=True))
     return [results[k] for k in range(len(cells))]
+
+
+def check_cell(problem: Problem, cell: Cell, settings: Settings) -> None:
+    """``ValueError`` where a cell cannot be run on its problem and device."""
+    cell.algorithm.check(problem)
+    if settings.device not in cell.algorithm.devices:
+        name, known = type(cell.algorithm).__name__, " and ".join(map(repr, cell.algorithm.devices))
+        raise ValueError(f"device is {settings.device!r}, but {name} runs on {known} alone")
+    if settings.device != "cpu" and problem.has_sparse_features:
+        raise ValueError(f"device is {settings.device!r}, but problems with sparse features run on 'cpu' alone")
+    check_watches(settings.watch, problem)
 
 
 def kinds_of(problem: Problem, algorithm: Algorithm, device: str) -> tuple[Any, ...]:

@@ -134,16 +134,23 @@ def run_tasks(
     [1, 3, 9, 27]
     """
     waiting = iter(tasks)
-    for task in itertools.islice(waiting, BACKLOG * engine.workers):
-        engine.submit(task)
     failed: Counter[Task] = Counter()
     lost: Counter[Task] = Counter()
+    submitted = 0
+
+    def fill() -> None:
+        nonlocal submitted
+        for task in itertools.islice(waiting, BACKLOG * engine.workers - submitted):
+            engine.submit(task)
+            submitted += 1
+
+    fill()
     for task, outcome in engine.results():
         count, most = (lost, losses) if outcome.lost else (failed, retries)
         count[task] += bool(outcome.error)
         if outcome.error and count[task] <= most:
             engine.submit(task)
             continue
+        submitted -= 1
         yield task, outcome
-        for another in itertools.islice(waiting, 1):
-            engine.submit(another)
+        fill()

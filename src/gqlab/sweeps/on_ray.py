@@ -42,8 +42,8 @@ class Ray(Engine):
     Parameters
     ----------
     address : str, optional
-        "auto", or "host:port" of a cluster to join. Default: Ray runs in processes of this machine as long as the engine
-        is open, reachable from this machine alone (where nobody imported Ray before).
+        "auto", or "host:port" of a cluster to join. Default: Ray runs in processes of this machine as long as the
+        engine is open, reachable from this machine alone (where nobody imported Ray before).
     workers : int, optional
         How many tasks run at a time. Default: one for each core, or for each GPU, of the cluster.
     """

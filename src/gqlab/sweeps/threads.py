@@ -32,20 +32,20 @@ class Threads(Engine):
     """
 
     def __init__(self, workers: int | None = None) -> None:
-        self.workers = (
-            default_threads() if workers is None else checks.integer("workers", workers, least=1, below=2**16)
-        )
+        self._given = default_threads() if workers is None else checks.integer("workers", workers, least=1, below=2**16)
+        self.workers = self._given
         self._running: dict[Future[Outcome], Task] = {}
         self._pool: ThreadPoolExecutor | None = None
         self._stop = np.zeros(1, dtype=np.int64)
 
     def __enter__(self) -> Self:
         self._stop = np.zeros(1, dtype=np.int64)
-        self._pool = ThreadPoolExecutor(self.workers)
         return self
 
     def prepare(self, shared: Mapping[str, Any], device: str = "cpu") -> None:
         super().prepare({**shared, "stop": self._stop}, device)
+        self.workers = self._given if device == "cpu" else 1  # one launch fills a GPU
+        self._pool = ThreadPoolExecutor(self.workers)
 
     def submit(self, task: Task) -> None:
         assert self._pool is not None

@@ -1,0 +1,116 @@
+"""``gqlab sweep``."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import numpy as np
+import tyro
+
+from gqlab.grid_result import GridResult
+
+#: Rows of the table that are printed.
+MOST_ROWS = 50
+
+
+@dataclass(frozen=True)
+class SweepOptions:
+    """Run problems × algorithms × seeds, as a file lists them. What is finished is kept: the same command goes on."""
+
+    file: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="FILE.toml")]
+    """The sweep: see docs/scale.md."""
+
+    out: Annotated[Path, tyro.conf.arg(metavar="DIR")] = Path("results/sweep")
+    """The store for finished cells; gqlab.open_sweep reads it."""
+
+    engine: Annotated[Literal["threads", "processes", "ray"] | None, tyro.conf.arg(help_behavior_hint="")] = None
+    """Where the cells run. Default: what the file says, or processes."""
+
+    workers: Annotated[int | None, tyro.conf.arg(help_behavior_hint="")] = None
+    """Default: what the file says, or one for each core, GPU, or core of the cluster."""
+
+    address: Annotated[str | None, tyro.conf.arg(metavar="HOST:PORT", help_behavior_hint="")] = None
+    """Of a Ray cluster to join, or auto. Default: what the file says, or this machine alone."""
+
+    export: Annotated[Path | None, tyro.conf.arg(metavar="FILE.parquet", help_behavior_hint="")] = None
+    """Write every record of every run to a Parquet file, too."""
+
+    json: tyro.conf.FlagCreatePairsOff[bool] = False
+    """Print the table as JSON."""
+
+
+def sweep(options: Annotated[SweepOptions, tyro.conf.arg(name="")]) -> None:
+    """Run problems × algorithms × seeds, as a file lists them. What is finished is kept: the same command goes on."""
+    from gqlab.grid import grid
+    from gqlab.sweeps.engines import engine_of
+    from gqlab.sweeps.export import export_parquet
+    from gqlab.sweeps.recipe import read_recipe
+
+    recipe = read_recipe(options.file)
+    given = {name: getattr(options, name) for name in ("engine", "workers", "address")}
+    chosen = {"engine": "processes", **recipe.engine, **{name: v for name, v in given.items() if v is not None}}
+    engine = engine_of(chosen["engine"], chosen.get("workers"), chosen.get("address"))
+    begun = time.perf_counter()
+    # Ray prints what happens to its workers on stdout, which is for the table.
+    with contextlib.redirect_stdout(sys.stderr):
+        found = grid(recipe.problems, recipe.algorithms, **recipe.arguments, engine=engine, store=options.out)
+    seconds = time.perf_counter() - begun
+    rows = summary(found, recipe.problems, recipe.names)
+    written = export_parquet(found, options.export) if options.export is not None else 0
+    if options.json:
+        print(json.dumps({"store": str(options.out), "cells": len(found), "seconds": seconds, "rows": rows}, indent=1))
+        return
+    print(table(rows))
+    print(
+        f"\n{len(found):,} cells in {options.out} after {seconds:.1f} s; gqlab.open_sweep({str(options.out)!r}) opens them"
+    )
+    if options.export is not None:
+        print(f"{written:,} rows in {options.export}")
+
+
+def summary(found: GridResult, problems: list[Any], names: list[str]) -> list[dict[str, Any]]:
+    """A row for every problem and algorithm: the mean of ‖∇J‖² at the end over seeds and runs, where there is a ∇J."""
+    n_seeds = len(np.unique(found.labels["seed"]))
+    rows = []
+    for first in range(0, len(found), n_seeds):
+        p = int(found.labels["problem"][first])
+        results = [found.results[k] for k in range(first, first + n_seeds)]
+        theta = np.concatenate([result.theta[:, -1] for result in results])
+        try:
+            gradient = float((problems[p].exact.gradient(theta) ** 2).sum(axis=-1).mean())
+        except ValueError:  # C is singular, or the chain has several recurrent classes
+            gradient = math.nan
+        rows.append(
+            {
+                "problem": names[p],
+                "algorithm": repr(results[0].algorithm),
+                "gradient": gradient,
+                "diverged": int(sum(result.diverged.sum() for result in results)),
+                "runs": len(theta),
+            }
+        )
+    return rows
+
+
+def table(rows: list[dict[str, Any]]) -> str:
+    """The rows as text: the first of them, where there are many."""
+    shown = rows[:MOST_ROWS]
+    widths = {name: max(len(name), *(len(row[name]) for row in shown)) for name in ("problem", "algorithm")}
+    head = f"{'problem':<{widths['problem']}}  {'algorithm':<{widths['algorithm']}}  {'‖∇J‖² at the end':>16}  diverged"
+    lines = [head, "-" * len(head)]
+    for row in shown:
+        value = "-" if math.isnan(row["gradient"]) else f"{row['gradient']:.4g}"
+        lines.append(
+            f"{row['problem']:<{widths['problem']}}  {row['algorithm']:<{widths['algorithm']}}  {value:>16}  "
+            f"{row['diverged']} of {row['runs']}"
+        )
+    if len(rows) > len(shown):
+        lines.append(f"… and {len(rows) - len(shown):,} more rows: --json prints all")
+    return "\n".join(lines)

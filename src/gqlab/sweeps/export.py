@@ -1,0 +1,110 @@
+"""A store as Parquet: a row for every record of every run of every cell, one cell in memory at a time."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import asdict, is_dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gqlab import checks
+from gqlab.files import check_writable, write_whole
+from gqlab.grid_result import GridResult
+from gqlab.results import RunResult
+
+#: Rows that are gathered before they are written.
+BLOCK = 2**16
+
+
+def export_parquet(grid: GridResult, path: str | os.PathLike[str]) -> int:
+    """Write the results of a grid to a Parquet file, and return the number of its rows.
+
+    A row is one record of one run: ``cell``, the labels, ``run``, ``updates``, ``samples``, ``gradient_evaluations``,
+    ``theta`` and ``omega`` (lists), ``diverged``, and ``gradient_lowest``, ``gradient_mean``, … of what was watched. A
+    step size that decays is its initial value, with ``…_after`` and ``…_power`` beside it. The file appears whole.
+
+    Parameters
+    ----------
+    grid : GridResult
+        From :func:`gqlab.grid`, or :func:`gqlab.open_sweep`: results that are on disk are read one at a time.
+    path : str or path
+
+    Examples
+    --------
+    >>> import gqlab as gq, os, tempfile
+    >>> mdp = gq.garnet(seed=0)
+    >>> problem = gq.Problem(mdp, gq.random_features(mdp, dim=4))
+    >>> grid = gq.grid(problem, gq.GreedyGQ(), n_samples=1000, n_runs=5, seeds=range(3))
+    >>> gq.sweeps.export_parquet(grid, os.path.join(tempfile.mkdtemp(), "sweep.parquet"))  # 3 cells, 5 runs, 2 records
+    30
+    """
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError as error:
+        raise ValueError(f"Parquet needs pyarrow ({error}); pip install 'gqlab[learn]'") from None
+    checks.instance("grid", grid, GridResult, "a GridResult")
+    target = Path(checks.path("path", path))
+    check_writable(target.parent)
+    labels = _plain_labels(grid.labels)
+    written = 0
+
+    def write(file: BinaryIO) -> None:
+        nonlocal written
+        writer: Any = None
+        for table in _tables(pa, grid, labels):
+            writer = writer or pq.ParquetWriter(file, table.schema)
+            writer.write_table(table)
+            written += table.num_rows
+        writer.close()
+
+    write_whole(target, write)
+    return written
+
+
+def _tables(pa: Any, grid: GridResult, labels: dict[str, NDArray[Any]]) -> Iterator[Any]:
+    """The rows of the cells, in tables of about ``BLOCK``."""
+    waiting: list[Any] = []
+    for k in range(len(grid)):
+        waiting.append(_table(pa, k, {name: column[k] for name, column in labels.items()}, grid.results[k]))
+        if sum(table.num_rows for table in waiting) >= BLOCK or k == len(grid) - 1:
+            yield pa.concat_tables(waiting)
+            waiting = []
+
+
+def _table(pa: Any, cell: int, labels: dict[str, Any], result: RunResult) -> Any:
+    n_runs, n_records, d = result.theta.shape
+    rows = n_runs * n_records
+    columns: dict[str, Any] = {"cell": np.full(rows, cell)}
+    columns |= {name: pa.array(np.full(rows, value)) for name, value in labels.items()}
+    columns["run"] = np.repeat(np.arange(n_runs), n_records)
+    for name in ("updates", "samples", "gradient_evaluations"):
+        columns[name] = np.tile(getattr(result, name), n_runs)
+    for name in ("theta", "omega"):
+        flat = pa.array(np.ascontiguousarray(getattr(result, name)).reshape(-1))
+        columns[name] = pa.ListArray.from_arrays(np.arange(0, d * (rows + 1), d, dtype=np.int32), flat)
+    columns["diverged"] = np.repeat(result.diverged, n_records)
+    for name, seen in result.watched.items():
+        columns |= {f"{name}_{which}": getattr(seen, which).reshape(-1) for which in seen._fields}
+    return pa.table(columns)
+
+
+def _plain_labels(labels: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """Labels as columns of numbers and text: a step size that decays becomes three."""
+    out: dict[str, NDArray[Any]] = {}
+    for name, column in labels.items():
+        parts = [asdict(value) if is_dataclass(value) else None for value in column] if column.dtype == object else []
+        if not any(parts):
+            out[name] = column.astype(str) if column.dtype == object else column
+            continue
+        for part in dict.fromkeys(key for values in parts if values for key in values):
+            numbers = [
+                values[part] if values else value if part == "eta" else np.nan
+                for value, values in zip(column, parts, strict=True)
+            ]
+            out[name if part == "eta" else f"{name}_{part}"] = np.array(numbers, dtype=float)
+    return out

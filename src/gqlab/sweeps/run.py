@@ -1,0 +1,109 @@
+"""Run a sweep on an engine, with or without a store."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gqlab.engine.execute import load_cuda
+from gqlab.results import RunResult
+from gqlab.sweeps.base import Engine, Outcome, run_tasks
+from gqlab.sweeps.batches import Batches
+from gqlab.sweeps.description import Sweep
+from gqlab.sweeps.store import Store, StoredResults, Unpacked, create_store
+
+
+class Collected:
+    """Where the results of a run go: to a store, or into memory."""
+
+    def __init__(self, sweep: Sweep, store: Store | None) -> None:
+        self.sweep, self.store = sweep, store
+        self.results: list[RunResult | None] = [None] * (0 if store is not None else len(sweep))
+        self.failed: dict[int, str] = {}
+
+    @property
+    def missing(self) -> NDArray[np.bool_]:
+        """Which cells are to be run."""
+        return np.ones(len(self.sweep), dtype=bool) if self.store is None else ~self.store.finished
+
+    def take(self, numbers: NDArray[np.int64], outcome: Outcome) -> None:
+        """What a worker hands back, or has kept already."""
+        if self.store is None:
+            found = Unpacked(outcome.value)
+            for k, number in enumerate(numbers.tolist()):
+                self.results[number] = found[k]
+        else:
+            path = self.store.files.path(numbers) if outcome.value is None else self.store.files.save(outcome.value)
+            self.store.add(path, numbers)
+
+    def check(self) -> None:
+        """``ValueError`` where cells could not be computed."""
+        if self.failed:
+            number, error = next(iter(self.failed.items()))
+            p, a, seed = self.sweep.axes.at(number)
+            kept = "" if self.store is None else f"; the others are kept in {self.store.folder}"
+            raise ValueError(
+                f"{len(self.failed):,} of {len(self.sweep):,} cells failed, the first on problems[{p}] with "
+                f"{self.sweep.axes.algorithms[a]!r} and seed {seed}: {error}{kept}"
+            )
+
+
+def run_sweep(sweep: Sweep, engine: Engine, store: Any = None) -> Sequence[RunResult]:
+    """The results of all cells; those that ``store``, the name of a folder, has already are not run again."""
+    sweep.check()
+    if sweep.settings.device == "cuda":
+        load_cuda()
+    kept = None if store is None else create_store(store, sweep.description)
+    if kept is not None:
+        kept.find(whole=True)
+    collected = Collected(sweep, kept)
+    if collected.missing.any():
+        _run_missing(sweep, engine, collected)
+    collected.check()
+    return StoredResults(kept) if kept is not None else collected.results  # type: ignore[return-value]
+
+
+def _run_missing(sweep: Sweep, engine: Engine, collected: Collected) -> None:
+    missing = collected.missing
+    with engine:
+        engine.prepare({"sweep": sweep, "files": collected.store and collected.store.files}, sweep.settings.device)
+        batches = Batches(sweep, missing, engine.workers)
+        with _bar(sweep.settings.progress, batches.cost, missing) as bar:
+            for task, outcome in run_tasks(engine, batches):
+                [numbers] = task.arguments
+                if not outcome.error:
+                    batches.learn(numbers, outcome.seconds)
+                    collected.take(numbers, outcome)
+                elif len(numbers) > 1:
+                    batches.halve(numbers)
+                    continue
+                else:
+                    collected.failed[int(numbers[0])] = outcome.error
+                bar.update(float(batches.cost[numbers].sum()))
+
+
+def _bar(wanted: bool | None, cost: NDArray[np.float64], missing: NDArray[np.bool_]) -> Any:
+    """A progress bar in the work of the cells, with the time left."""
+    if wanted is None:
+        wanted = sys.stderr is not None and sys.stderr.isatty()
+    try:
+        from tqdm import tqdm
+    except ImportError:
+        return contextlib.nullcontext(SimpleNamespace(update=lambda amount: None))
+    shape = "{desc}: {percentage:3.0f}% |{bar}| {elapsed}, {remaining} left"
+    pace = 0.1 if sys.stderr is not None and sys.stderr.isatty() else 10.0  # seconds: a log file gets few lines
+    return tqdm(
+        total=float(cost.sum()),
+        initial=float(cost[~missing].sum()),
+        desc=f"{len(cost):,} cells",
+        bar_format=shape,
+        disable=not wanted,
+        mininterval=pace,
+        delay=1.0,
+    )
