@@ -314,6 +314,11 @@ VALID: dict[str, Callable[[], st.SearchStrategy[Any]]] = {
     "checkpoint": lambda: one(None, "no/such/folder/passes.npz"),
     "fit.theta0": lambda: one(None),
     "importance_sampling.policy": lambda: one(lambda x: np.full((len(x), A), 1 / A)),
+    "engine": lambda: one(None, "threads"),
+    "store": lambda: one(None, "store", "another/store"),
+    "partial": lambda: one(True, False),
+    "export_parquet.grid": lambda: one(grid()),
+    "export_parquet.path": lambda: one("sweep.parquet"),
     "kwargs": lambda: one({}, {"is_slippery": False}),
     "metric": lambda: one(None, "gradient", "mspbe", lambda r: r.theta[:, :, 0]),
     "RunResult.plot.problem": lambda: one(SMALL),
@@ -360,7 +365,7 @@ def functions() -> Iterator[tuple[str, Callable[..., Any], tuple[str, ...]]]:
                 continue
             is_encoder = inspect.isclass(thing) and issubclass(thing, Encoder)
             yield name, fitted(thing) if is_encoder else thing, (name,)
-    for function in (encoder_from_dict, as_encoder, discrete_actions, Flattener):
+    for function in (encoder_from_dict, as_encoder, discrete_actions, Flattener, gq.sweeps.export_parquet):
         yield function.__name__, function, (function.__name__,)
     for owner, objects in METHODS.items():
         for name in public_methods(owner):

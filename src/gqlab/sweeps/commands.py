@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import math
 import sys
 import time
 from dataclasses import dataclass
@@ -14,7 +13,11 @@ from typing import Annotated, Any, Literal
 import numpy as np
 import tyro
 
+from gqlab.grid import grid
 from gqlab.grid_result import GridResult
+from gqlab.sweeps.engines import engine_of
+from gqlab.sweeps.export import export_parquet
+from gqlab.sweeps.recipe import Recipe, read_recipe
 
 #: Rows of the table that are printed.
 MOST_ROWS = 50
@@ -48,11 +51,6 @@ class SweepOptions:
 
 def sweep(options: Annotated[SweepOptions, tyro.conf.arg(name="")]) -> None:
     """Run problems × algorithms × seeds, as a file lists them. What is finished is kept: the same command goes on."""
-    from gqlab.grid import grid
-    from gqlab.sweeps.engines import engine_of
-    from gqlab.sweeps.export import export_parquet
-    from gqlab.sweeps.recipe import read_recipe
-
     recipe = read_recipe(options.file)
     given = {name: getattr(options, name) for name in ("engine", "workers", "address")}
     chosen = {"engine": "processes", **recipe.engine, **{name: v for name, v in given.items() if v is not None}}
@@ -62,34 +60,32 @@ def sweep(options: Annotated[SweepOptions, tyro.conf.arg(name="")]) -> None:
     with contextlib.redirect_stdout(sys.stderr):
         found = grid(recipe.problems, recipe.algorithms, **recipe.arguments, engine=engine, store=options.out)
     seconds = time.perf_counter() - begun
-    rows = summary(found, recipe.problems, recipe.names)
+    rows = summary(found, recipe)
     written = export_parquet(found, options.export) if options.export is not None else 0
     if options.json:
         print(json.dumps({"store": str(options.out), "cells": len(found), "seconds": seconds, "rows": rows}, indent=1))
         return
     print(table(rows))
-    print(
-        f"\n{len(found):,} cells in {options.out} after {seconds:.1f} s; gqlab.open_sweep({str(options.out)!r}) opens them"
-    )
+    print(f"\n{len(found):,} cells after {seconds:.1f} s; gqlab.open_sweep({str(options.out)!r}) opens them")
     if options.export is not None:
         print(f"{written:,} rows in {options.export}")
 
 
-def summary(found: GridResult, problems: list[Any], names: list[str]) -> list[dict[str, Any]]:
+def summary(found: GridResult, recipe: Recipe) -> list[dict[str, Any]]:
     """A row for every problem and algorithm: the mean of ‖∇J‖² at the end over seeds and runs, where there is a ∇J."""
-    n_seeds = len(np.unique(found.labels["seed"]))
+    n_seeds = len(found) // (len(recipe.problems) * len(recipe.algorithms))
     rows = []
     for first in range(0, len(found), n_seeds):
         p = int(found.labels["problem"][first])
         results = [found.results[k] for k in range(first, first + n_seeds)]
         theta = np.concatenate([result.theta[:, -1] for result in results])
         try:
-            gradient = float((problems[p].exact.gradient(theta) ** 2).sum(axis=-1).mean())
+            gradient: float | None = float((recipe.problems[p].exact.gradient(theta) ** 2).sum(axis=-1).mean())
         except ValueError:  # C is singular, or the chain has several recurrent classes
-            gradient = math.nan
+            gradient = None
         rows.append(
             {
-                "problem": names[p],
+                "problem": recipe.names[p],
                 "algorithm": repr(results[0].algorithm),
                 "gradient": gradient,
                 "diverged": int(sum(result.diverged.sum() for result in results)),
@@ -100,17 +96,15 @@ def summary(found: GridResult, problems: list[Any], names: list[str]) -> list[di
 
 
 def table(rows: list[dict[str, Any]]) -> str:
-    """The rows as text: the first of them, where there are many."""
+    """The rows as text, by problem; the first of them, where there are many."""
     shown = rows[:MOST_ROWS]
-    widths = {name: max(len(name), *(len(row[name]) for row in shown)) for name in ("problem", "algorithm")}
-    head = f"{'problem':<{widths['problem']}}  {'algorithm':<{widths['algorithm']}}  {'‖∇J‖² at the end':>16}  diverged"
-    lines = [head, "-" * len(head)]
-    for row in shown:
-        value = "-" if math.isnan(row["gradient"]) else f"{row['gradient']:.4g}"
-        lines.append(
-            f"{row['problem']:<{widths['problem']}}  {row['algorithm']:<{widths['algorithm']}}  {value:>16}  "
-            f"{row['diverged']} of {row['runs']}"
-        )
+    width = max(len(row["algorithm"]) for row in shown)
+    lines = [f"{'':<{width + 2}}  {'‖∇J‖² at the end':>16}  diverged"]
+    for k, row in enumerate(shown):
+        if k == 0 or row["problem"] != shown[k - 1]["problem"]:
+            lines.append(row["problem"])
+        value = "-" if row["gradient"] is None else f"{row['gradient']:.4g}"
+        lines.append(f"  {row['algorithm']:<{width}}  {value:>16}  {row['diverged']} of {row['runs']}")
     if len(rows) > len(shown):
         lines.append(f"… and {len(rows) - len(shown):,} more rows: --json prints all")
     return "\n".join(lines)

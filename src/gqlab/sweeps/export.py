@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import asdict, is_dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -15,6 +15,7 @@ from gqlab import checks
 from gqlab.files import check_writable, write_whole
 from gqlab.grid_result import GridResult
 from gqlab.results import RunResult
+from gqlab.schedules import Decay
 
 #: Rows that are gathered before they are written.
 BLOCK = 2**16
@@ -97,7 +98,9 @@ def _plain_labels(labels: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
     """Labels as columns of numbers and text: a step size that decays becomes three."""
     out: dict[str, NDArray[Any]] = {}
     for name, column in labels.items():
-        parts = [asdict(value) if is_dataclass(value) else None for value in column] if column.dtype == object else []
+        parts = (
+            [asdict(value) if isinstance(value, Decay) else None for value in column] if column.dtype == object else []
+        )
         if not any(parts):
             out[name] = column.astype(str) if column.dtype == object else column
             continue

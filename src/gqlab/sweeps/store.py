@@ -209,17 +209,18 @@ class StoredResults(Sequence[RunResult]):
 def create_store(path: Any, description: Description) -> Store:
     """The store of a sweep: a new one, or the one that is there, if it is of this very sweep and code."""
     folder = Path(checks.path("store", path))
+    name = f"store is {checks.shown(str(folder))}"
     if folder.exists() and not folder.is_dir():
-        raise ValueError(f"store is {str(folder)!r}, a file, expected a folder")
+        raise ValueError(f"{name}, a file, expected a folder")
     file = folder / "sweep.json"
     if file.is_file():
         there = _read_description(file)
         if there.digest != description.digest:
             raise ValueError(
-                f"store: {folder} belongs to another {_difference(there, description)}: choose another folder"
+                f"{name}, which belongs to another {_difference(there, description)}: choose another folder"
             )
-    elif folder.is_dir() and any(folder.glob("cells/*/*.npz")):
-        raise ValueError(f"store: {file} is missing, but there are cells: choose another folder")
+    elif any(folder.glob("cells/*/*.npz")):
+        raise ValueError(f"{name}, which has cells but no sweep.json: choose another folder")
     check_writable(folder)
     if not file.is_file():
         text = json.dumps({**description.to_dict(), "sum": description.digest}, indent=1)
@@ -234,7 +235,9 @@ def open_store(path: Any) -> Store:
     folder = Path(checks.path("path", path))
     file = folder / "sweep.json"
     if not file.is_file():
-        raise ValueError(f"{folder} is not the store of a sweep: it has no sweep.json")
+        raise ValueError(
+            f"path is {checks.shown(str(folder))}, which is not the store of a sweep: it has no sweep.json"
+        )
     return Store(folder, _read_description(file))
 
 
@@ -249,7 +252,7 @@ def _read_description(file: Path) -> Description:
     except OSError:
         raise
     except (ValueError, AttributeError, RecursionError) as error:
-        raise ValueError(f"{file} is not the description of a sweep ({one_line(error)})") from None
+        raise ValueError(f"the store's {file} is not the description of a sweep ({one_line(error)})") from None
 
 
 def _difference(there: Description, here: Description) -> str:
@@ -257,7 +260,7 @@ def _difference(there: Description, here: Description) -> str:
     old, new = there.to_dict(), here.to_dict()
     if all(old[name] == new[name] for name in old if name != "code"):
         return "version of the code"
-    old, new = {**old, **old.pop("settings")}, {**new, **new.pop("settings")}
+    old, new = old.pop("settings") | old, new.pop("settings") | new
     [first, *_] = [name for name in new if name != "code" and old.get(name) != new[name]]
     named = {"which": "algorithms"}.get(first, first)
     if isinstance(new[first], list | dict):
