@@ -19,7 +19,7 @@ $(VENV)/.ready: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "gqlab needs Python 3.11 or newer; try: make PYTHON=python3.12 ...")'
 	$(PYTHON) -m venv $(VENV)
 	$(INSTALL) 'pip>=25.1'
-	$(INSTALL) --constraint constraints.txt --editable '.[learn]' --group dev
+	$(INSTALL) --constraint constraints.txt --editable '.[learn,ray]' --group dev
 	@touch $@
 
 test: $(VENV)/.ready ## Lint, types, doctests and tests
@@ -47,8 +47,8 @@ fuzz: $(VENV)/.ready ## 100,000 hostile calls, and damaged files, printed as fig
 	GQLAB_FUZZ_CASES=$(CASES) GQLAB_FUZZ_FILES=2000 $(BIN)/python -m pytest -s tests/fuzz/test_calls.py tests/fuzz/test_files.py
 
 KILLS ?= 200
-chaos: $(VENV)/.ready ## Kill the commands 200 times and compare all bytes; KILLS=N for another number
-	GQLAB_CHAOS_KILLS=$(KILLS) $(BIN)/python -m pytest -s tests/fuzz/test_kills.py
+chaos: $(VENV)/.ready ## Kill the commands 200 times, and the workers and drivers of sweeps, and compare all bytes; KILLS=N for another number
+	GQLAB_CHAOS_KILLS=$(KILLS) GQLAB_CHAOS_SWEEPS=1 $(BIN)/python -m pytest -s tests/fuzz/test_kills.py tests/fuzz/test_sweep_kills.py
 
 reproduce: $(VENV)/.ready ## Run the experiments; tables on screen, figures under results/
 	$(BIN)/gqlab reproduce

@@ -72,12 +72,26 @@ def read_model(path: Path) -> Any:
     return model.theta, repr(model.encoder), dict(model.history), dict(model.metadata), model.discount
 
 
+def write_sweep(folder: Path) -> Path:
+    problem = gq.Problem(gq.garnet(seed=0), gq.random_features(gq.garnet(seed=0), dim=4))
+    settings = {"n_samples": 500, "n_runs": 2, "record_every": 50, "watch": gq.Watch("mspbe")}
+    gq.grid(problem, gq.VRGreedyGQ(batch_size=50), seeds=[3, 4], **settings, store=folder)
+    [path] = folder.glob("cells/*/*.npz")
+    return path
+
+
+def read_sweep(path: Path) -> Any:
+    """A store that opens, and the results in it."""
+    return tuple(gq.open_sweep(path.parents[2]).results)
+
+
 #: By name: what writes a file into a folder, and what reads it.
 FORMATS = {
     "result": (write_result, gq.RunResult.load),
     "job": (write_job, read_job),
     "agent": (write_agent, read_agent),
     "model": (write_model, read_model),
+    "sweep": (write_sweep, read_sweep),
 }
 
 

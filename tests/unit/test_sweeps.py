@@ -103,6 +103,9 @@ def test_what_is_watched_and_where_runs_begin_are_kept_too(tmp_path, garnet_prob
     algorithms = gq.sweep(gq.VRGreedyGQ, batch_size=[10, 20, 30])
     grid = gq.grid(garnet_problem, algorithms, **settings, store=tmp_path)
     assert content(grid) == content(gq.grid(garnet_problem, algorithms, **settings))
+    gq.sweeps.export_parquet(grid, tmp_path / "p.parquet")
+    lowest = [r.watched["mspbe"].lowest.reshape(-1) for r in grid.results]
+    assert np.array_equal(pq.read_table(tmp_path / "p.parquet")["mspbe_lowest"], np.concatenate(lowest), equal_nan=True)
     longer = gq.run(garnet_problem, algorithms[2], 300, resume=grid.results[2])
     assert longer.updates[-1] == 300
     with pytest.raises(ValueError, match="which belongs to another sweep, with theta0 = "):
@@ -352,7 +355,7 @@ def test_tasks_hold_every_cell_once_are_of_one_kind_and_of_a_few_seconds(sweep_p
         numbers += chosen.tolist()
     assert sorted(numbers) == np.flatnonzero(missing).tolist()
     assert len(set(tasks.kind)) == 4
-    assert np.mean([1 <= seconds <= 10 for seconds in sizes]) > 0.9
+    assert np.mean([1 <= seconds <= 10 for seconds in sizes]) > 0.8  # not the first and the last of a kind
 
 
 # --- As data -----------------------------------------------------------------------------------------------------------
@@ -436,13 +439,12 @@ def test_the_file_of_the_documentation_can_be_read():
 
 def test_a_step_size_that_decays_is_three_columns_of_parquet(tmp_path, garnet_problem):
     algorithms = [gq.GreedyGQ(gq.Decay(0.3, after=10, power=1.0)), gq.GreedyGQ(0.1)]
-    grid = gq.grid(garnet_problem, algorithms, 10, watch=gq.Watch("mspbe"))
+    grid = gq.grid(garnet_problem, algorithms, 10)
     assert gq.sweeps.export_parquet(grid, tmp_path / "p.parquet") == 4
     table = pq.read_table(tmp_path / "p.parquet").to_pandas()
     assert table.eta_theta.tolist() == [0.3, 0.3, 0.1, 0.1]
     assert table.eta_theta_after.tolist()[:2] == [10, 10]
     assert table.eta_theta_power.isna().tolist() == [False, False, True, True]
-    assert np.array_equal(table.mspbe_lowest, [v for r in grid.results for v in r.watched["mspbe"].lowest[0]])
 
 
 # --- The engine of the documentation -----------------------------------------------------------------------------------

@@ -68,14 +68,19 @@ class Ray(Engine):
 
     def _begin(self) -> None:
         quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
-        if self.address is None:
-            self._ray.init(num_cpus=self.workers, include_dashboard=False, **quiet)
-            return
-        _check_address(self.address)
         try:
+            if self.address is None:
+                self._ray.init(num_cpus=self.workers, include_dashboard=False, **quiet)
+                return
+            _check_address(self.address)
             self._ray.init(address=self.address, **quiet)
-        except (ConnectionError, RuntimeError, ValueError, OSError) as error:
-            raise ValueError(f"address is {self.address!r}: no Ray cluster answers there ({one_line(error)})") from None
+        except (RuntimeError, OSError) as error:  # ConnectionError is one of these
+            where = (
+                "Ray cannot be started"
+                if self.address is None
+                else f"address is {self.address!r}: no Ray cluster answers there"
+            )
+            raise ValueError(f"{where} ({one_line(error)})") from None
 
     def prepare(self, shared: Mapping[str, Any], device: str = "cpu") -> None:
         super().prepare(shared, device)

@@ -10,10 +10,12 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from pickle import PicklingError
 from typing import Any
 
 from gqlab import checks
 from gqlab.engine.cpu import POLL, default_threads
+from gqlab.files import one_line
 from gqlab.sweeps.base import Engine, Outcome, Task, perform
 
 #: Processes in a row that die before they can take a task, for each worker: no other will do better.
@@ -118,7 +120,7 @@ class Processes(Engine):
             self._stillborn = 0 if began.done() and began.exception() is None else self._stillborn + 1
             self._end(slot)
             if self._stillborn >= STILLBORN * self.workers:
-                raise RuntimeError(
+                raise ValueError(
                     "engine 'processes': the processes die before they take a task; does the script keep its calls "
                     "under if __name__ == '__main__'?"
                 ) from None
@@ -133,7 +135,11 @@ class Processes(Engine):
             gpus = visible_gpus() if self.device == "cuda" else []
             environment = {"CUDA_VISIBLE_DEVICES": gpus[slot % len(gpus)]} if gpus else {}
             pool = ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), _begin, (self.shared, environment))
-            self._pools[slot], self._began[slot] = pool, pool.submit(_ready)
+            try:
+                self._began[slot] = pool.submit(_ready)
+            except (TypeError, AttributeError, PicklingError) as error:
+                raise ValueError(f"engine 'processes': the work cannot be sent to one ({one_line(error)})") from None
+            self._pools[slot] = pool
         return self._pools[slot]
 
     def _end(self, slot: int) -> None:

@@ -251,7 +251,7 @@ def _read_description(file: Path) -> Description:
         return description
     except OSError:
         raise
-    except (ValueError, AttributeError, RecursionError) as error:
+    except (ValueError, AttributeError, TypeError, RecursionError) as error:
         raise ValueError(f"the store's {file} is not the description of a sweep ({one_line(error)})") from None
 
 
