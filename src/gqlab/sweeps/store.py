@@ -18,7 +18,7 @@ from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,18 +69,17 @@ class Unpacked:
             raise ValueError(f"{len(self.metadata)} cells are described, expected {len(self.numbers)}")
 
     def __getitem__(self, k: int) -> RunResult:
+        """The k-th result; whether it is one that a run can give is for the caller to check."""
         arrays = {}
         for name, ends in self._ends.items():
             part = self._packed[name][ends[k] : ends[k + 1]]
             arrays[name] = part.reshape(self._packed[f"{name} shape"][k]).copy()
-        result = RunResult(
+        return RunResult(
             **{name: arrays[name] for name in PLAIN_FIELDS},
             memory={name[7:]: array for name, array in arrays.items() if name.startswith("memory/")},
             watched={name[8:]: Watched(*array) for name, array in arrays.items() if name.startswith("watched/")},
             metadata=self.metadata[k],
         )
-        result.check()
-        return result
 
 
 @dataclass(frozen=True)
@@ -172,7 +171,9 @@ class Store:
                 while len(self._read) > 1 and sum(file.bytes for file in self._read.values()) > CACHE:
                     self._read.popitem(last=False)
             self._read.move_to_end(k)
-            return self._read[k][int(self._row[number])]
+            result = self._read[k][int(self._row[number])]
+            result.check()
+            return result
         except (ValueError, OSError) as error:
             raise ValueError(
                 f"{self._files[k]} is damaged ({one_line(error)}); the same sweep computes its cells again"
@@ -188,11 +189,7 @@ class StoredResults(Sequence[RunResult]):
     def __len__(self) -> int:
         return len(self.store.finished)
 
-    @overload
-    def __getitem__(self, k: int) -> RunResult: ...
-    @overload
-    def __getitem__(self, k: slice) -> Chosen: ...
-    def __getitem__(self, k: int | slice) -> RunResult | Chosen:
+    def __getitem__(self, k: Any) -> Any:
         if isinstance(k, slice):
             return Chosen(self, np.arange(len(self))[k])
         if not -len(self) <= k < len(self):
