@@ -80,7 +80,8 @@ def cases(device: str) -> list[gq.RunResult]:
     # An even number of samples: rows in shared memory are longer by one, which must not be kept.
     mdp = gq.garnet(seed=0)
     even = gq.run(gq.Problem(mdp, gq.random_features(mdp, dim=4)), gq.SAGAGreedyGQ(0.2, 0.1), 15, 3, device=device)
-    return [*results, *grid.results, resumed, *others, *family, *mixed, even]
+    sizes = gq.grid([problems[0], softmax], gq.GreedyGQ(0.2, 0.1), 10, 2, device=device).results  # another A and d
+    return [*results, *grid.results, resumed, *others, *family, *mixed, even, *sizes]
 
 
 def numbers_of(result: gq.RunResult) -> np.ndarray:
@@ -98,7 +99,7 @@ def test_simulated_gpu_and_cpu_agree(memory):
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
     expected = cases("cpu")
-    assert len(lines) == len(expected) == 15 + 12 + 1 + 3 + 2 * len(FAMILY) + 2 + 1
+    assert len(lines) == len(expected) == 15 + 12 + 1 + 3 + 2 * len(FAMILY) + 2 + 1 + 2
     for line, result in zip(lines, expected, strict=True):
         assert_close(np.array(line.split(), dtype=float), numbers_of(result), 1e-12)
 

@@ -21,6 +21,9 @@ POLL, ANSWER = 0.5, 10.0
 #: alone (on Windows and macOS that is Ray's own default), and nothing is reported to anybody.
 LOCAL = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0", "RAY_USAGE_STATS_ENABLED": "0"}
 
+#: The addresses of this machine that only it can reach; Ray would take another of its addresses for them.
+LOOPBACK = ("127.", "localhost:", "[::1]:")
+
 #: In a worker: what every task gets, by the name under which Ray keeps it.
 _shared: dict[str, Mapping[str, Any]] = {}
 
@@ -59,7 +62,8 @@ class Ray(Engine):
         self._running: dict[Any, Task] = {}
 
     def __enter__(self) -> Self:
-        with _environment(LOCAL if self.address is None else {}):
+        local = self.address is None or self.address.startswith(LOOPBACK)
+        with _environment(LOCAL if local else {}):
             self._ray = load_ray()
             self._began = not self._ray.is_initialized()
             if self._began:
