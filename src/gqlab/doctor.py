@@ -36,6 +36,7 @@ FEATURES = {
     "TensorBoard's logs": ("tensorboard",),
     "results as data frames and data sets": ("pandas", "xarray"),
     "films of policies": ("pygame-ce", "pillow"),
+    "sweeps on a Ray cluster": ("ray",),
     "GPU": ("numba-cuda",),
 }
 CORE = next(iter(FEATURES))

@@ -158,5 +158,5 @@ def open_sweep(path: str | os.PathLike[str], partial: bool = False) -> GridResul
             f"{store.folder}: {len(missing):,} of {len(store.finished):,} cells are missing; the same sweep goes on "
             "from there, and partial=True takes those that are finished"
         )
-    there = np.flatnonzero(store.finished)
-    return GridResult(Chosen(StoredResults(store), there), {name: column[there] for name, column in labels.items()})
+    finished = np.flatnonzero(store.finished)
+    return GridResult(Chosen(StoredResults(store), finished), {name: column[finished] for name, column in labels.items()})

@@ -211,10 +211,10 @@ def create_store(path: Any, description: Description) -> Store:
         raise ValueError(f"{name}, a file, expected a folder")
     file = folder / "sweep.json"
     if file.is_file():
-        there = _read_description(file)
-        if there.digest != description.digest:
+        found = _read_description(file)
+        if found.digest != description.digest:
             raise ValueError(
-                f"{name}, which belongs to another {_difference(there, description)}: choose another folder"
+                f"{name}, which belongs to another {_difference(found, description)}: choose another folder"
             )
     elif any(folder.glob("cells/*/*.npz")):
         raise ValueError(f"{name}, which has cells but no sweep.json: choose another folder")
@@ -252,9 +252,9 @@ def _read_description(file: Path) -> Description:
         raise ValueError(f"the store's {file} is not the description of a sweep ({one_line(error)})") from None
 
 
-def _difference(there: Description, here: Description) -> str:
+def _difference(kept: Description, wanted: Description) -> str:
     """What two sweeps do not share, for a message."""
-    old, new = there.to_dict(), here.to_dict()
+    old, new = kept.to_dict(), wanted.to_dict()
     if all(old[name] == new[name] for name in old if name != "code"):
         return "version of the code"
     old, new = old.pop("settings") | old, new.pop("settings") | new
