@@ -158,5 +158,5 @@ def open_sweep(path: str | os.PathLike[str], partial: bool = False) -> GridResul
             f"{store.folder}: {len(missing):,} of {len(store.finished):,} cells are missing; the same sweep goes on "
             "from there, and partial=True takes those that are finished"
         )
-    finished = np.flatnonzero(store.finished)
-    return GridResult(Chosen(StoredResults(store), finished), {name: column[finished] for name, column in labels.items()})
+    done = np.flatnonzero(store.finished)
+    return GridResult(Chosen(StoredResults(store), done), {name: column[done] for name, column in labels.items()})
