@@ -12,7 +12,7 @@ from gqlab.cli import main
 from gqlab.encoders import Fourier, OneHot
 from gqlab.learn.empirical import Empirical
 from gqlab.learn.fit import fit
-from gqlab.learn.fitted import LSPI, FittedQ, linearised
+from gqlab.learn.fitted import LSPI, FittedQ
 from gqlab.learn.log_table import encode_log
 from plain_loops import greedy_gq
 
@@ -93,7 +93,7 @@ def test_iterative_regressions_are_the_direct_ones(data, monkeypatch):
     direct = empirical(data, gq.Softmax(1.0))
     monkeypatch.setattr("gqlab.learn.empirical.MOST_DENSE", 0)
     iterative = empirical(data, gq.Softmax(1.0))
-    assert iterative._roots is None
+    assert iterative.roots is None
     theta = np.random.default_rng(3).normal(size=(A, S))
     np.testing.assert_allclose(iterative.gradient(theta), direct.gradient(theta), atol=1e-9)
 
@@ -141,7 +141,7 @@ def test_the_solvers_solve(data):
 def test_the_linear_model_of_the_mean_is_exact_where_it_stands(data):
     objective = empirical(data, gq.Softmax(2.0))
     theta = np.random.default_rng(5).normal(size=(A, S))
-    matrix, b = linearised(objective, theta)
+    matrix, b = objective.linearised(theta)
     np.testing.assert_allclose(
         b - matrix @ theta.reshape(-1), objective.block_means(objective.delta(theta)).reshape(-1), atol=1e-12
     )

@@ -6,7 +6,7 @@ import glob
 import json
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -47,7 +47,7 @@ class ParquetFiles:
 
     def chunks(self) -> Iterator[Chunk]:
         """The transitions, a batch of rows at a time."""
-        return _assembled(self.rows(self.plan), Assembler())
+        return assembled(self.rows(self.plan), Assembler())
 
     def scan(self) -> tuple[int, int, int]:
         """(transitions, rows that are left out, the largest action), by the narrow columns alone."""
@@ -58,23 +58,29 @@ class ParquetFiles:
                 n, top = n + len(rows), max(top, int(rows.actions.max(initial=-1)))
             return n, 0, top
         assembler, top = Assembler(), -1
-        for chunk in _assembled(self.rows(plan), assembler):
+        for chunk in assembled(self.rows(plan), assembler):
             top = max(top, int(chunk.actions.max(initial=-1)))
         return assembler.n_rows, assembler.left_out, top
 
     def rows(self, plan: Plan) -> Iterator[Rows]:
         """All rows, checked."""
-        columns = [name for names in plan.values() for name in names]
         for path in self.paths:
-            file, first = opened(path), 0
-            with file:
-                batches = file.iter_batches(ROWS, columns=columns, use_threads=False)
-                while (batch := _read(path, lambda b=batches: next(b, None))) is not None:  # type: ignore[misc]
-                    yield rows_of(batch, plan, Place(self.plan, printable(path), first), self.n_actions)
-                    first += batch.num_rows
+            with opened(path) as file:
+                yield from self.rows_of(file, path, plan)
+
+    def rows_of(
+        self, file: Any, path: str, plan: Plan, first: int = 0, size: int = ROWS, **which: Any
+    ) -> Iterator[Rows]:
+        """The rows of an open file, or of the row groups in ``which`` (its first row is ``first``), in blocks."""
+        columns = [name for names in plan.values() for name in names]
+        batches = file.iter_batches(size, columns=columns, use_threads=False, **which)
+        while (batch := _read(path, lambda: next(batches, None))) is not None:
+            yield rows_of(batch, plan, Place(self.plan, printable(path), first), self.n_actions)
+            first += batch.num_rows
 
 
-def _assembled(blocks: Iterator[Rows], assembler: Assembler) -> Iterator[Chunk]:
+def assembled(blocks: Iterable[Rows], assembler: Assembler, ends: bool = True) -> Iterator[Chunk]:
+    """The transitions of rows; where these do not end with the data, the last row only lends its observation."""
     width: int | None = None
     for rows in blocks:
         size = rows.observations.shape[1]
@@ -86,7 +92,7 @@ def _assembled(blocks: Iterator[Rows], assembler: Assembler) -> Iterator[Chunk]:
         chunk = assembler.add(rows)
         if chunk is not None:
             yield chunk
-    chunk = assembler.finish()
+    chunk = assembler.finish() if ends else None
     if chunk is not None:
         yield chunk
 
@@ -109,6 +115,8 @@ def printable(path: str) -> str:
 def opened(path: str) -> Any:
     """A file, with its metadata read."""
     pq = needed("pyarrow.parquet", "reading Parquet")
+    if not os.path.exists(path):
+        raise ValueError(f"path: {printable(path)} is not there")
     return _read(
         path, lambda: pq.ParquetFile(path, pre_buffer=False, buffer_size=BUFFER, page_checksum_verification=True)
     )

@@ -11,9 +11,10 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from gqlab.estimators.epochs import moment_from
+from gqlab.estimators.svrg import move_corrected
 from gqlab.rules.gradient import evaluate, scatter
 from gqlab.rules.memory import Array, Sizes, near
-from gqlab.rules.point import add_to_mean, descend_from, follow
+from gqlab.rules.point import add_to_mean, follow
 from gqlab.rules.vectors import entry_of
 from gqlab.samples.streams import STOP_LOOK, draw, start
 
@@ -60,13 +61,10 @@ class Streaming(NamedTuple):
         return cursor
 
     def step(self, world, point, cursor, u, rates, d, A):
-        samples, drift = world.samples, (self.G_tilde, self.H_tilde)
+        samples = world.samples
         x, cursor = draw(world.stream, world.run, cursor, u)
         evaluate(samples, x, self.theta_tilde, self.omega_tilde, self.q, self.w, self.c_tilde, d, A)  # f̃
-        add_to_mean(point, drift, samples, x, self.c_tilde, u + 1, d, A)
+        add_to_mean(point, (self.G_tilde, self.H_tilde), samples, x, self.c_tilde, u + 1, d, A)
         if u + 1 < self.first:
             return True, cursor
-        evaluate(samples, x, point.theta, point.omega, self.q, self.w, self.c, d, A)
-        for j in range(A + 2):
-            self.c[j] -= self.c_tilde[j]
-        return descend_from(point, samples, x, self.c, drift, rates, d, A), cursor
+        return move_corrected(self, samples, x, point, rates, d, A), cursor

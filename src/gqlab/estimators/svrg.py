@@ -5,6 +5,7 @@
 Epoch k has M·growth^k updates, for which as many new samples are drawn. The batch is these (Algorithm 1: growth 1), or
 all samples so far: then the trajectory is drawn again from its random numbers, so that a run keeps none of it.
 
+Where the batch is spread over machines, G̃ and H̃ come from these (GivenMeans). Else
 V̄ and w at θ̃ are kept once for each next state that the batch visits: ``slot`` says where.
 """
 
@@ -87,6 +88,55 @@ class SVRG(NamedTuple):
 
     def drawn(self, w):
         return self.batch[below(w, self.n_batch[0])]
+
+
+class GivenMeans(NamedTuple):
+    """Algorithm 1's inner steps where G̃ and H̃ come from elsewhere: they are written here before an epoch begins.
+
+    Epochs have ``batch_size`` updates, and each takes the next sample.
+    """
+
+    batch_size: int  # M
+    theta_tilde: Any  # (d,)
+    omega_tilde: Any  # (d,)
+    G_tilde: Any  # (d,)
+    H_tilde: Any  # (d,)
+    q: Any  # (A,)
+    w: Any  # (A,)
+    c: Any  # (A + 2,)
+    c_tilde: Any  # (A + 2,)
+
+    @staticmethod
+    def memory(n: Sizes) -> dict[str, Array]:
+        vectors = dict.fromkeys(("theta_tilde", "omega_tilde", "G_tilde", "H_tilde"), near(n.d))
+        return {**vectors, "q": near(n.A), "w": near(n.A), "c": near(n.A + 2), "c_tilde": near(n.A + 2)}
+
+    def next_begin(self, u):
+        return epoch_from(self.batch_size, GROWTH_UNIT, u)[0]
+
+    def begin(self, world, point, cursor, u, d, A):
+        """θ̃, ω̃ ← the last iterate, where G̃ and H̃ were taken."""
+        for i in range(d):
+            self.theta_tilde[i], self.omega_tilde[i] = entry_of(point.theta, i), entry_of(point.omega, i)
+        follow(point, self.G_tilde, self.H_tilde, d)
+        return cursor
+
+    def step(self, world, point, cursor, u, rates, d, A):
+        x, cursor = draw(world.stream, world.run, cursor, u)
+        return move(self, world.samples, x, point, rates, d, A), cursor
+
+    def move(self, samples, x, point, rates, d, A):
+        evaluate(samples, x, self.theta_tilde, self.omega_tilde, self.q, self.w, self.c_tilde, d, A)
+        return move_corrected(self, samples, x, point, rates, d, A)
+
+
+@rule
+def move_corrected(svrg, samples, x, point, rates, d, A):
+    """G_x(θ, ω) − G_x(θ̃, ω̃) + G̃, and likewise H; ``c_tilde`` holds the coefficients of the second."""
+    evaluate(samples, x, point.theta, point.omega, svrg.q, svrg.w, svrg.c, d, A)
+    for j in range(A + 2):
+        svrg.c[j] -= svrg.c_tilde[j]
+    return descend_from(point, samples, x, svrg.c, (svrg.G_tilde, svrg.H_tilde), rates, d, A)
 
 
 def batch_memory(n: Sizes) -> dict[str, Array]:

@@ -8,6 +8,7 @@ block for each action, and ω* is a regression of δ on x for each of them.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -37,8 +38,16 @@ class Bootstrap(NamedTuple):
     w: FloatArray  # (n, A)  its weights
 
 
-class Empirical:
-    """The means over logged transitions."""
+class LinearSums(NamedTuple):
+    """Σ δφ at θ; and, for θ' near θ, as offset + (after − Σ φφᵀ) θ', where V̄(θ') ≈ V̄(θ) + wᵀ(q(θ') − q(θ))."""
+
+    delta_phi: FloatArray  # (A, K)
+    after: FloatArray  # (d, d)  Σ γ φ φ̂ᵀ
+    offset: FloatArray  # (d,)  Σ φ (r + γ(V̄ − wᵀq))
+
+
+class LogSums:
+    """Sums over logged transitions that are in memory: all, or a part of them."""
 
     def __init__(self, log: Encoded, encoder: Any, target: Target, n_actions: int) -> None:
         self.log, self.target, self.A, self.K = log, target, n_actions, encoder.n_features_out_
@@ -47,17 +56,19 @@ class Empirical:
         self.rows = [np.flatnonzero(log.action == a) for a in range(n_actions)]
         self._first = [self.x[log.observation[rows]] for rows in self.rows]
         self._next = self.x[log.next_observation]
-        self._roots = [self._root(block) for block in self._first] if self.K <= MOST_DENSE else None
-        self._seen = [_seen(block) for block in self._first] if self._roots is None else []
 
     @property
     def d(self) -> int:
         """A · K."""
         return self.A * self.K
 
-    def block_means(self, values: FloatArray) -> FloatArray:
-        """mean of values·φ over the transitions, (A, K)."""
-        return np.stack([x.T @ values[rows] for x, rows in zip(self._first, self.rows, strict=True)]) / self.n
+    def block_sums(self, values: FloatArray) -> FloatArray:
+        """Σ values·φ over the transitions, (A, K)."""
+        return np.stack([x.T @ values[rows] for x, rows in zip(self._first, self.rows, strict=True)])
+
+    def grams(self) -> FloatArray:
+        """Σ φφᵀ, a block for each action, (A, K, K)."""
+        return np.stack([_dense(x.T @ x) for x in self._first])
 
     def q_taken(self, theta: FloatArray) -> FloatArray:
         """φ(s,a)ᵀθ of every transition, (n,); theta is (A, K)."""
@@ -84,11 +95,42 @@ class Empirical:
         V = (self.bootstrap(theta) if bootstrap is None else bootstrap).V
         return self.log.reward + self.log.discount * V - self.q_taken(theta)
 
+    def linear_sums(self, theta: FloatArray) -> LinearSums:
+        """What a step of a search for the least J is made of, but for Σ φφᵀ, which no θ changes."""
+        V, w = bootstrap = self.bootstrap(theta)
+        log, K = self.log, self.K
+        offset = self.block_sums(log.reward + log.discount * (V - (w * self.q_next(theta)).sum(axis=1)))
+        after = np.zeros((self.d, self.d))
+        for a, (rows, x) in enumerate(zip(self.rows, self._first, strict=True)):
+            for other in range(self.A):
+                weight = log.discount[rows] * w[rows, other]
+                kept = np.flatnonzero(weight)  # of a maximum, one action of each row
+                block = x[kept].T @ _scaled(self._next[rows[kept]], weight[kept])
+                after[a * K : (a + 1) * K, other * K : (other + 1) * K] = _dense(block)
+        return LinearSums(self.block_sums(self.delta(theta, bootstrap)), after, offset.reshape(-1))
+
+    def largest_q(self, theta: FloatArray) -> float:
+        """max |Q| over all observations and actions."""
+        return float(np.abs(self.x @ theta.T).max())
+
+
+class Empirical(LogSums):
+    """The means over logged transitions that are in memory, and J of them."""
+
+    def __init__(self, log: Encoded, encoder: Any, target: Target, n_actions: int) -> None:
+        super().__init__(log, encoder, target, n_actions)
+        self.blocks = self.grams() / self.n if self.K <= MOST_DENSE else None
+        self.roots = None if self.blocks is None else roots(self.blocks)
+        self._seen = [_seen(block) for block in self._first] if self.roots is None else []
+
+    def block_means(self, values: FloatArray) -> FloatArray:
+        """mean of values·φ over the transitions, (A, K)."""
+        return self.block_sums(values) / self.n
+
     def regress(self, values: FloatArray) -> FloatArray:
         """C⁺ mean values·φ, (A, K): the regression of values on the features."""
-        if self._roots is not None:
-            means = self.block_means(values)
-            return np.stack([root @ (root.T @ mean) for root, mean in zip(self._roots, means, strict=True)])
+        if self.roots is not None:
+            return solve_blocks(self.roots, self.block_means(values))
         out = np.zeros((self.A, self.K))
         for a, rows in enumerate(self.rows):
             if len(rows):
@@ -97,16 +139,14 @@ class Empirical:
                 out[a, columns] = scipy.sparse.linalg.lsmr(x, values[rows], **how)[0]
         return out
 
-    def _root(self, x: Any) -> FloatArray:
-        """B with B Bᵀ = C_a⁺, for the block of an action."""
-        values, vectors = scipy.linalg.eigh(_gram(x) / self.n)
-        kept = values > RANK * max(float(values[-1]), np.finfo(float).tiny)
-        return vectors[:, kept] / np.sqrt(values[kept])
-
     def mspbe(self, theta: FloatArray) -> float:
         """J(θ)."""
         delta = self.delta(theta)
         return 0.5 * float((self.block_means(delta) * self.regress(delta)).sum())
+
+    def mspbes(self, thetas: list[FloatArray]) -> Iterator[float]:
+        """J of several θ, one by one as they are asked for."""
+        return map(self.mspbe, thetas)
 
     def gradient(self, theta: FloatArray) -> FloatArray:
         """∇J(θ), (A, K)."""
@@ -121,9 +161,26 @@ class Empirical:
         correction = np.asarray(self._next.T @ (phi_omega[:, None] * bootstrap.w)).T / self.n
         return 0.5 * float((means * omega).sum()), correction - means
 
-    def largest_q(self, theta: FloatArray) -> float:
-        """max |Q| over all observations and actions."""
-        return float(np.abs(self.x @ theta.T).max())
+    def linearised(self, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """(matrix, b): mean δφ = b − matrix·θ' for θ' near θ."""
+        assert self.blocks is not None
+        sums = self.linear_sums(theta)
+        return scipy.linalg.block_diag(*self.blocks) - sums.after / self.n, sums.offset / self.n
+
+
+def roots(blocks: FloatArray) -> list[FloatArray]:
+    """B with B Bᵀ = C_a⁺, for the block C_a of each action."""
+    out = []
+    for block in blocks:
+        values, vectors = scipy.linalg.eigh(block)
+        kept = values > RANK * max(float(values[-1]), np.finfo(float).tiny)
+        out.append(vectors[:, kept] / np.sqrt(values[kept]))
+    return out
+
+
+def solve_blocks(roots: list[FloatArray], means: FloatArray) -> FloatArray:
+    """C⁺ means, (A, K)."""
+    return np.stack([root @ (root.T @ mean) for root, mean in zip(roots, means, strict=True)])
 
 
 def _matrix(features: Any, encoder: Any) -> Any:
@@ -141,6 +198,10 @@ def _seen(x: Any) -> tuple[NDArray[np.intp], Any]:
     return columns, x[:, columns]
 
 
-def _gram(x: Any) -> FloatArray:
-    product = x.T @ x
-    return product.toarray() if scipy.sparse.issparse(product) else product
+def _scaled(x: Any, weight: FloatArray) -> Any:
+    """The rows of x, each times its weight."""
+    return x.multiply(weight[:, None]).tocsr() if hasattr(x, "multiply") else x * weight[:, None]
+
+
+def _dense(product: Any) -> FloatArray:
+    return product.toarray() if hasattr(product, "toarray") else product

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import sys
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import tyro
 
@@ -57,6 +59,15 @@ class Fit:
     seed: int = 0
     """Of the order of the rows, of batches and of the episodes."""
 
+    engine: Annotated[Literal["threads", "processes", "ray"] | None, tyro.conf.arg(help_behavior_hint="")] = None
+    """Share the files among workers, for data that do not fit one machine. Default: one process reads them."""
+
+    workers: Annotated[int | None, tyro.conf.arg(help_behavior_hint="")] = None
+    """Of the engine. Default: one for each core, of this machine or of the cluster."""
+
+    address: Annotated[str | None, tyro.conf.arg(metavar="HOST:PORT", help_behavior_hint="")] = None
+    """Of a Ray cluster to join, or auto. Default: this machine alone."""
+
     out: Annotated[Path, tyro.conf.arg(metavar="DIR")] = Path("results/fit")
     """The folder for the model, its history, the figure and report.html."""
 
@@ -76,18 +87,22 @@ def fit(options: Annotated[Fit, tyro.conf.arg(name="")]) -> None:
     if not options.files:
         raise ValueError("files: none is given, expected Parquet files")
     encoder = encoder_from_text(options.encoder)
+    engine = engine_from(options)
     data = Transitions.from_parquet(list(options.files), columns_of(options.column))
     algorithm = algorithm_of(options, data.n_rows)
     check_writable(options.out)
-    model = learn(
-        data,
-        encoder,
-        algorithm,
-        discount=options.discount,
-        n_passes=options.passes,
-        seed=options.seed,
-        checkpoint=options.out / "passes.npz",
-    )
+    # Ray prints what happens to its workers on stdout, which is for the report.
+    with contextlib.redirect_stdout(sys.stderr) if engine is not None else contextlib.nullcontext():
+        model = learn(
+            data,
+            encoder,
+            algorithm,
+            discount=options.discount,
+            n_passes=options.passes,
+            seed=options.seed,
+            checkpoint=options.out / "passes.npz",
+            engine=engine,
+        )
     played = None if options.env is None else model.evaluate(options.env, options.episodes, seed=options.seed)
     model.save(options.out / "model.npz")
     text = fit_page.page(model, algorithm, data, played, options.out)
@@ -100,9 +115,21 @@ def fit(options: Annotated[Fit, tyro.conf.arg(name="")]) -> None:
     print(f"Written to {options.out}: report.html, model.npz, history.csv, history.png and .svg")
 
 
+def engine_from(options: Fit) -> Any:
+    """The engine that was asked for, if one was."""
+    from gqlab.sweeps.engines import engine_of
+
+    if options.engine is None:
+        for name in ("workers", "address"):
+            if getattr(options, name) is not None:
+                raise ValueError(f"{name} is {getattr(options, name)}, but there is no engine: --engine names one")
+        return None
+    return engine_of(options.engine, options.workers, options.address)
+
+
 def algorithm_of(options: Fit, n_rows: int) -> Any:
     """The algorithm of that name, with the numbers that it takes."""
-    from gqlab.learn.fit import IN_PASSES, SOLVERS
+    from gqlab.learn.fitting import IN_PASSES, SOLVERS
 
     known = {kind.__name__: kind for kind in (*IN_PASSES, *SOLVERS)}
     kind: Any = known[checks.one_of("algorithm", options.algorithm, known)]

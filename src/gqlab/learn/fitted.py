@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import scipy.linalg
@@ -25,8 +25,9 @@ TRIALS = (*(4.0**k for k in range(16)), *(4.0**-k for k in range(1, 11)))
 #: A |Q| as large as this counts as diverged: squares of it are still finite.
 TOO_LARGE = 1e150
 
-#: A search on J is over when it no longer falls by this share.
-ENOUGH = 1e-10
+#: A search on J is over when it no longer falls by this share, or where this share of the first J is left: what
+#: remains is rounding.
+ENOUGH, NOTHING = 1e-10, 1e-24
 
 
 def _check(solver: Any) -> None:
@@ -100,9 +101,9 @@ class LSPI:
 
     def fit(self, data: Empirical, theta: FloatArray, report: Callable[[FloatArray], bool]) -> tuple[FloatArray, bool]:
         """Iterate from θ; ``report`` gets every iterate, and ends it by False. The last, and whether it diverged."""
-        _check_joint(data, "LSPI")
+        check_joint(data.A, data.K, "LSPI")
         for _ in range(self.n_iterations):
-            matrix, b = linearised(data, theta)
+            matrix, b = data.linearised(theta)
             matrix[np.diag_indices(data.d)] += self.ridge
             new = np.asarray(np.linalg.lstsq(matrix, b, rcond=None)[0], dtype=np.float64).reshape(theta.shape)
             if not data.largest_q(new) < TOO_LARGE:
@@ -113,64 +114,51 @@ class LSPI:
         return theta, False
 
 
-def descend(data: Empirical, theta: FloatArray, most: int, report: Callable[[FloatArray], bool]) -> FloatArray:
+class Objective(Protocol):
+    """J as a search sees it: means over transitions, in memory or in parts of files."""
+
+    A: int
+    K: int
+    roots: Any  # B_a with B_a B_aᵀ = C_a⁺, for the block of each action
+
+    def mspbe(self, theta: FloatArray) -> float: ...
+    def mspbes(self, thetas: list[FloatArray]) -> Iterator[float]: ...
+    def linearised(self, theta: FloatArray) -> tuple[FloatArray, FloatArray]: ...
+
+
+def descend(data: Objective, theta: FloatArray, most: int, report: Callable[[FloatArray], bool]) -> FloatArray:
     """Levenberg and Marquardt's search for a least J: one pass for each evaluation, O(d²) memory.
 
     Near θ, mean δφ = b − Aθ', and J is half its squared length in the norm of C⁺: with B Bᵀ = C⁺ a step minimises
     ‖Bᵀ(b − Aθ')‖² + μ‖θ' − θ‖². Where J does not fall other μ are tried: a maximum has kinks, and a longer step
     may go over one that stops a short step.
     """
-    _check_joint(data, "LeastSquaresGreedyGQ")
-    roots = scipy.linalg.block_diag(*data._roots)  # type: ignore[misc]
-    J, mu = data.mspbe(theta), FIRST_DAMPING
+    check_joint(data.A, data.K, "LeastSquaresGreedyGQ")
+    roots = scipy.linalg.block_diag(*data.roots)
+    J = first = data.mspbe(theta)
+    mu = FIRST_DAMPING
     for _ in range(most):
-        matrix, b = linearised(data, theta)
+        matrix, b = data.linearised(theta)
         U, S, Vt = np.linalg.svd(roots.T @ matrix, full_matrices=False)
         left = U.T @ (roots.T @ (b - matrix @ theta.reshape(-1)))
-        found, trial = J, theta
-        for factor in TRIALS:
-            damping = mu * factor * S[0] ** 2
-            trial = theta + (Vt.T @ (S / (S**2 + damping) * left)).reshape(theta.shape)
-            found = data.mspbe(trial)
-            if found < J:
-                break
+        weights = [S / (S**2 + mu * factor * S[0] ** 2) * left for factor in TRIALS]
+        trials = [theta + (Vt.T @ weight).reshape(theta.shape) for weight in weights]
+        tried = zip(TRIALS, trials, data.mspbes(trials), strict=False)  # no more of them than needed
+        factor, trial, found = next(((f, z, Jz) for f, z, Jz in tried if Jz < J), (1.0, theta, J))
         if not found < J:
             break
-        fell, theta, J, mu = J - found, trial, found, max(mu * factor / 3, LEAST_DAMPING)
-        if not report(theta) or fell <= ENOUGH * J:
+        fell, theta, J = J - found, trial, found
+        mu = max(mu * factor / 3, LEAST_DAMPING)
+        if not report(theta) or fell <= ENOUGH * J or first * NOTHING >= J:
             break
     return theta
-
-
-def linearised(data: Empirical, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """mean δφ = b − matrix·θ' for θ' near θ: V̄(θ') ≈ V̄(θ) + wᵀ(q(θ') − q(θ))."""
-    V, w = data.bootstrap(theta)
-    log, K = data.log, data.K
-    offset = V - (w * data.q_next(theta)).sum(axis=1)
-    b = data.block_means(log.reward + log.discount * offset).reshape(-1)
-    matrix = np.zeros((data.d, data.d))
-    for a, (rows, x) in enumerate(zip(data.rows, data._first, strict=True)):
-        block = slice(a * K, (a + 1) * K)
-        matrix[block, block] += _dense(x.T @ x)
-        for other in range(data.A):
-            weight = log.discount[rows] * w[rows, other]
-            matrix[block, other * K : (other + 1) * K] -= _dense(x.T @ _scaled(data._next[rows], weight))
-    return matrix / data.n, b
-
-
-def _scaled(x: Any, weight: FloatArray) -> Any:
-    """The rows of x, each times its weight."""
-    return x.multiply(weight[:, None]).tocsr() if hasattr(x, "multiply") else x * weight[:, None]
-
-
-def _dense(product: Any) -> FloatArray:
-    return product.toarray() if hasattr(product, "toarray") else product
 
 
 def _blocks(data: Empirical) -> list[FloatArray]:
     if data.K > MOST_DENSE:
         raise ValueError(f"encoder makes {data.K} features of a state; FittedQ solves for at most {MOST_DENSE}")
-    return [_dense(x.T @ x) / data.n for x in data._first]
+    assert data.blocks is not None
+    return list(data.blocks)
 
 
 def _factor(block: FloatArray, ridge: float) -> Callable[[FloatArray], FloatArray]:
@@ -182,8 +170,9 @@ def _factor(block: FloatArray, ridge: float) -> Callable[[FloatArray], FloatArra
     return lambda v: vectors @ ((vectors.T @ v) / values)
 
 
-def _check_joint(data: Empirical, name: str) -> None:
-    if data.K > MOST_DENSE:
-        raise ValueError(f"encoder makes {data.K} features of a state; {name} solves for at most {MOST_DENSE}")
-    if data.d > MOST_JOINT:
-        raise ValueError(f"encoder and actions make {data.d} features; {name} solves for at most {MOST_JOINT}")
+def check_joint(A: int, K: int, name: str) -> None:
+    """``ValueError`` where there are more features than can be solved for at once."""
+    if K > MOST_DENSE:
+        raise ValueError(f"encoder makes {K} features of a state; {name} solves for at most {MOST_DENSE}")
+    if A * K > MOST_JOINT:
+        raise ValueError(f"encoder and actions make {A * K} features; {name} solves for at most {MOST_JOINT}")

@@ -15,7 +15,7 @@ from gqlab.estimators.averaged import Averaged
 from gqlab.estimators.base import NEVER, answer
 from gqlab.estimators.plain import Plain
 from gqlab.estimators.streaming import Streaming
-from gqlab.estimators.svrg import SVRG
+from gqlab.estimators.svrg import SVRG, GivenMeans
 from gqlab.measure.watch import QUANTITIES, Unwatched
 from gqlab.rules.dispatch import at, parameters
 from gqlab.rules.gradient import Samples
@@ -28,7 +28,7 @@ from gqlab.samples.tables import NoTables, Tables, per_problem
 from gqlab.schedules import join_schedules
 
 #: The estimators whose steps on sparse features cost as much as these have entries, and whether they have a drift.
-SPARSE_ESTIMATORS = {Plain: False, Averaged: False, SVRG: True, Streaming: True}
+SPARSE_ESTIMATORS = {Plain: False, Averaged: False, SVRG: True, GivenMeans: True, Streaming: True}
 
 
 def lagged_vector(first: FloatArray, drifts: bool) -> Any:
@@ -95,6 +95,8 @@ class Passes:
     n_updates : int
         As far as it may be taken, for batches that grow.
     theta0 : (d,) array, optional
+    estimator : type, optional
+        Another than the algorithm's own.
     """
 
     def __init__(
@@ -107,8 +109,10 @@ class Passes:
         n_updates: int = 0,
         theta0: FloatArray | None = None,
         drawn: bool = False,
+        *,
+        estimator: Any = None,
     ) -> None:
-        kind: Any = algorithm.estimator
+        kind: Any = estimator or algorithm.estimator
         self.d, self.A = d, A = sizes
         self.algorithm, self.n_samples = algorithm, len(samples.row)
         most = {name: getattr(algorithm, name) for name in parameters(kind)}

@@ -1,0 +1,117 @@
+"""Files in parts, each of which can be read, checked and assembled without the others.
+
+The parts follow from the files alone. Put one behind the other their transitions are those of the files: where rows
+follow each other, the last row of a part is given the observation of the first row behind it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from gqlab.data.assemble import Assembler, Chunk
+from gqlab.data.parquet import ROWS, ParquetFiles, assembled, opened, printable
+from gqlab.data.rows import Rows
+
+#: Rows of a piece: at least so many, where its file has them.
+PIECE_ROWS = ROWS
+
+#: Parts of all files, at most, but for one at the end of each file: a part has as many pieces as that takes.
+MOST_PARTS = 2**16
+
+
+@dataclass(frozen=True)
+class Part:
+    """Consecutive row groups of a file.
+
+    Attributes
+    ----------
+    path : str
+    groups : (int, int)
+        The first row group, and the one behind the last.
+    first_row, n_rows : int
+        The first row in the file, and how many there are.
+    row : int
+        The number of the first row among those of all files.
+    file_rows : int
+        The rows of the whole file: one that has changed is known by them.
+    after : (str, int) or None
+        The file and the row group that the next row is the first of; None where no row is needed.
+    """
+
+    path: str
+    groups: tuple[int, int]
+    first_row: int
+    n_rows: int
+    row: int
+    file_rows: int
+    after: tuple[str, int] | None = None
+
+
+def parts_of(files: ParquetFiles) -> list[Part]:
+    """The parts of files: one for each task of a pass."""
+    groups = {path: _group_sizes(path) for path in files.paths}
+    least = max(PIECE_ROWS, -(-sum(sum(sizes) for sizes in groups.values()) // MOST_PARTS))
+    parts: list[Part] = []
+    row = 0
+    for path in files.paths:
+        whole = Part(path, (0, len(groups[path])), 0, sum(groups[path]), row, sum(groups[path]))
+        parts += _cut(whole, groups[path], least)
+        row += whole.n_rows
+    return _followed(files, parts, None)
+
+
+def pieces_of(files: ParquetFiles, part: Part, least: int) -> list[Part]:
+    """A part in parts of its own: of at least so many rows, but for the last."""
+    sizes = _group_sizes(part.path)[slice(*part.groups)]
+    return _followed(files, list(_cut(part, sizes, least)), part.after)
+
+
+def _followed(files: ParquetFiles, parts: list[Part], last: tuple[str, int] | None) -> list[Part]:
+    """The parts, each with the place of the row behind it, where rows follow each other."""
+    if "next_observation" in files.plan:
+        return parts
+    following = [(part.path, part.groups[0]) for part in parts[1:]]
+    return [replace(part, after=after) for part, after in zip(parts, [*following, last], strict=True)]
+
+
+def chunks_of(files: ParquetFiles, part: Part) -> Iterator[Chunk]:
+    """The transitions of a part, a batch of rows at a time; rows and episodes are counted from the part's first."""
+    ends = part.after is None
+    return assembled(_rows(files, part), Assembler(), ends)
+
+
+def _rows(files: ParquetFiles, part: Part) -> Iterator[Rows]:
+    with opened(part.path) as file:
+        if file.metadata.num_rows != part.file_rows or file.metadata.num_row_groups < part.groups[1]:
+            raise ValueError(
+                f"path: {printable(part.path)} has changed: it had {part.file_rows:,} rows, and now has "
+                f"{file.metadata.num_rows:,}"
+            )
+        yield from files.rows_of(file, part.path, files.plan, part.first_row, row_groups=list(range(*part.groups)))
+    if part.after is not None:
+        path, group = part.after
+        with opened(path) as file:
+            yield next(files.rows_of(file, path, files.plan, size=1, row_groups=[group]))
+
+
+def _group_sizes(path: str) -> list[int]:
+    """The rows of each row group."""
+    with opened(path) as file:
+        about: Any = file.metadata
+        return [int(about.row_group(k).num_rows) for k in range(about.num_row_groups)]
+
+
+def _cut(whole: Part, sizes: list[int], least: int) -> Iterator[Part]:
+    """Row groups of the given sizes in parts: none of these begins with a row group without rows."""
+    begin = first = n = 0
+    for k, size in enumerate(sizes):
+        begin = k if n == 0 else begin
+        n += size
+        if n >= least or (n and k + 1 == len(sizes)):
+            groups = whole.groups[0] + begin, whole.groups[0] + k + 1
+            yield replace(
+                whole, groups=groups, first_row=whole.first_row + first, n_rows=n, row=whole.row + first, after=None
+            )
+            first, n = first + n, 0
