@@ -1,6 +1,7 @@
 """The family of estimators once more, in plain NumPy, from the formulas alone.
 
-Each function gives all answers θ, (n + 1, d), and the last ω, for the samples x = [(s, a, s'), …] of a run.
+Each function gives all answers θ, (n + 1, d), and the last ω, for the samples x = [(s, a, s'), …] of a run. ``radii`` are
+those of θ's and ω's projections.
 """
 
 from __future__ import annotations
@@ -21,57 +22,57 @@ def F(problem: gq.Problem, z: np.ndarray, x: tuple[int, int, int]) -> np.ndarray
     return np.array(pseudo_gradients(problem, z[0], z[1], *x))
 
 
-def moved(z: np.ndarray, direction: np.ndarray, etas: tuple[float, float], radius: float) -> np.ndarray:
-    return np.array([projected(v - eta * g, radius) for v, eta, g in zip(z, etas, direction, strict=True)])
+def moved(z: np.ndarray, direction: np.ndarray, etas: tuple[float, float], radii: tuple[float, float]) -> np.ndarray:
+    return np.array([projected(v - eta * g, R) for v, eta, g, R in zip(z, etas, direction, radii, strict=True)])
 
 
-def averaged(problem, x: Samples, z, etas: StepSizes, radius):
+def averaged(problem, x: Samples, z, etas: StepSizes, radii):
     iterates = [z]
     for t, sample in enumerate(x):
-        iterates.append(moved(iterates[-1], F(problem, iterates[-1], sample), etas(t), radius))
+        iterates.append(moved(iterates[-1], F(problem, iterates[-1], sample), etas(t), radii))
     means = [np.mean([z[0] for z in iterates[1 : n + 1]], axis=0) for n in range(1, len(x) + 1)]
     return np.array([z[0], *means]), iterates[-1][1]
 
 
-def saga(problem, x: Samples, z, etas: StepSizes, radius):
+def saga(problem, x: Samples, z, etas: StepSizes, radii):
     """Every sample remembers the gradient that its transition had when it last came."""
     last, out = {}, [z[0]]
     for t, sample in enumerate(x):
         f = F(problem, z, sample)
         last.setdefault(sample, f)
         mean = np.mean([last[seen] for seen in x[: t + 1]], axis=0)
-        z = moved(z, f - last[sample] + mean, etas(t), radius)
+        z = moved(z, f - last[sample] + mean, etas(t), radii)
         last[sample] = f
         out.append(z[0])
     return np.array(out), z[1]
 
 
-def streaming(problem, x: Samples, z, etas: StepSizes, radius, first: int, growth: float):
+def streaming(problem, x: Samples, z, etas: StepSizes, radii, first: int, growth: float):
     reference, renewals = z, {round(first * growth**k) for k in range(20)}
     out = [z[0]]
     for t, sample in enumerate(x):
         n = t + 1
         mean = np.mean([F(problem, reference, seen) for seen in x[:n]], axis=0)
         if n >= first:
-            z = moved(z, F(problem, z, sample) - F(problem, reference, sample) + mean, etas(t), radius)
+            z = moved(z, F(problem, z, sample) - F(problem, reference, sample) + mean, etas(t), radii)
         if n in renewals:
             reference = z
         out.append(z[0])
     return np.array(out), z[1]
 
 
-def storm(problem, x: Samples, z, etas: StepSizes, radius, a: float, power: float):
+def storm(problem, x: Samples, z, etas: StepSizes, radii, a: float, power: float):
     v, before, out = None, z, [z[0]]
     for t, sample in enumerate(x):
         share = min(1.0, a * (t + 1) ** -power)
         f = F(problem, z, sample)
         v = f if v is None else f + (1 - share) * (v - F(problem, before, sample))
-        before, z = z, moved(z, v, etas(t), radius)
+        before, z = z, moved(z, v, etas(t), radii)
         out.append(z[0])
     return np.array(out), z[1]
 
 
-def svrg(problem, x: Samples, z, etas: StepSizes, radius, recursive=False, *, M: int, growth: float, keep: str,
+def svrg(problem, x: Samples, z, etas: StepSizes, radii, recursive=False, *, M: int, growth: float, keep: str,
          index: Callable[[int, int], int]):  # fmt: skip
     """SVRG, or SARAH where ``recursive``; ``index(u, n)`` is the draw of update u from a batch of n."""
     u, k, out = 0, 0, [z[0]]
@@ -85,7 +86,7 @@ def svrg(problem, x: Samples, z, etas: StepSizes, radius, recursive=False, *, M:
             direction = F(problem, z, sample) - F(problem, reference, sample) + v
             if recursive:
                 reference, v = z, direction
-            z = moved(z, direction, etas(u), radius)
+            z = moved(z, direction, etas(u), radii)
             u += 1
             out.append(z[0])
         k += 1
@@ -96,17 +97,17 @@ def sarah(*args, **kwargs):
     return svrg(*args, True, **kwargs)
 
 
-def nested(problem, x: Samples, z, etas: StepSizes, radius, inner_steps: int, batch_size: int):
+def nested(problem, x: Samples, z, etas: StepSizes, radii, inner_steps: int, batch_size: int):
     out, (theta, omega) = [z[0]], z
     for u in range(len(x) // (inner_steps + batch_size)):
         eta_theta, eta_omega = etas(u)
         own_samples = x[u * (inner_steps + batch_size) : (u + 1) * (inner_steps + batch_size)]
         for sample in own_samples[:inner_steps]:
-            omega = projected(omega - eta_omega * pseudo_gradients(problem, theta, omega, *sample)[1], radius)
+            omega = projected(omega - eta_omega * pseudo_gradients(problem, theta, omega, *sample)[1], radii[1])
         G = np.mean(
             [pseudo_gradients(problem, theta, omega, *sample)[0] for sample in own_samples[inner_steps:]], axis=0
         )
-        theta = projected(theta - eta_theta * G, radius)
+        theta = projected(theta - eta_theta * G, radii[0])
         out.append(theta)
     return np.array(out), omega
 

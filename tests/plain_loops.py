@@ -29,19 +29,19 @@ def projected(v: np.ndarray, radius: float) -> np.ndarray:
     return v * (radius / norm) if norm > radius else v
 
 
-def greedy_gq(problem, x: gq.Trajectory, theta, omega, etas: StepSizes, radius=np.inf, beta=0.0) -> np.ndarray:
-    """All iterates of Greedy-GQ, (n + 1, 2, d); with β > 0 of QRC."""
+def greedy_gq(problem, x: gq.Trajectory, theta, omega, etas: StepSizes, radii=(np.inf, np.inf), beta=0.0) -> np.ndarray:
+    """All iterates of Greedy-GQ, (n + 1, 2, d); with β > 0 of QRC. ``radii`` are θ's and ω's."""
     out = [(theta, omega)]
     for t, sample in enumerate(zip(*x, strict=True)):
         G, H = pseudo_gradients(problem, theta, omega, *sample)
         eta_theta, eta_omega = etas(t)
-        theta = projected(theta - eta_theta * G, radius)
-        omega = projected(omega - eta_omega * (H + beta * omega), radius)
+        theta = projected(theta - eta_theta * G, radii[0])
+        omega = projected(omega - eta_omega * (H + beta * omega), radii[1])
         out.append((theta, omega))
     return np.array(out)
 
 
-def vr_greedy_gq(problem, x: gq.Trajectory, indices, theta, omega, etas: StepSizes, radius=np.inf) -> np.ndarray:
+def vr_greedy_gq(problem, x: gq.Trajectory, indices, theta, omega, etas: StepSizes, radii=(np.inf, np.inf)) -> np.ndarray:
     """All iterates of VR-Greedy-GQ on the batches of x and the indices (n_epochs, M)."""
     n_epochs, M = indices.shape
     out = [(theta, omega)]
@@ -53,6 +53,6 @@ def vr_greedy_gq(problem, x: gq.Trajectory, indices, theta, omega, etas: StepSiz
         for t, j in enumerate(indices[m]):
             G, H = np.array(pseudo_gradients(problem, theta, omega, *batch[j])) - reference[j] + mean
             eta_theta, eta_omega = etas(m * M + t)
-            theta, omega = projected(theta - eta_theta * G, radius), projected(omega - eta_omega * H, radius)
+            theta, omega = projected(theta - eta_theta * G, radii[0]), projected(omega - eta_omega * H, radii[1])
             out.append((theta, omega))
     return np.array(out)

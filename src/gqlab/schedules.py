@@ -104,6 +104,7 @@ def join_schedules(algorithms: Sequence[Any], counts: Sequence[int], dtype: Any)
         return np.repeat(np.array(list(values), dtype=dtype), counts)
 
     columns = {name: per_run(getattr(a, name) for a in algorithms) for name in ("radius", "beta")}
+    columns["radius_omega"] = per_run(a.own_radius_omega for a in algorithms)
     for name in ("theta", "omega"):
         etas = [getattr(a, f"eta_{name}") for a in algorithms]
         columns[f"eta_{name}"] = per_run(eta.eta if isinstance(eta, Decay) else eta for eta in etas)
@@ -125,10 +126,11 @@ class Constant(NamedTuple):
     eta_theta: float
     eta_omega: float
     radius: float
+    radius_omega: float
     beta: float
 
     def rates_at(self, u, like):
-        return Rates(self.eta_theta, self.eta_omega, self.radius, self.beta)
+        return Rates(self.eta_theta, self.eta_omega, self.radius, self.radius_omega, self.beta)
 
 
 class Decaying(NamedTuple):
@@ -137,6 +139,7 @@ class Decaying(NamedTuple):
     eta_theta: float
     eta_omega: float
     radius: float
+    radius_omega: float
     beta: float
     theta_speed: float  # 1/after
     theta_power: float
@@ -147,7 +150,7 @@ class Decaying(NamedTuple):
         t = like.dtype.type(u)
         eta_theta = decayed(self.eta_theta, self.theta_speed, self.theta_power, t, like)
         eta_omega = decayed(self.eta_omega, self.omega_speed, self.omega_power, t, like)
-        return Rates(eta_theta, eta_omega, self.radius, self.beta)
+        return Rates(eta_theta, eta_omega, self.radius, self.radius_omega, self.beta)
 
 
 @rule

@@ -160,9 +160,9 @@ APART = {"LeastSquaresGreedyGQ": 1e-8}
 
 #: Parameters that suit runs of some hundred samples, for the algorithms that have them.
 SMALL = {"eta_theta": 0.1, "eta_omega": 0.05, "radius": 3.0, "batch_size": 20, "n_trajectories": 2, "horizon": 5,
-         "first": 15, "inner_steps": 5}  # fmt: skip
+         "radius_omega": 2.0, "first": 15, "inner_steps": 5}  # fmt: skip
 OTHER = {"eta_theta": 0.3, "eta_omega": 0.2, "radius": 9.0, "batch_size": 30, "n_trajectories": 3, "horizon": 4,
-         "first": 10, "inner_steps": 7, "a": 0.7, "power": 0.6, "growth": 1.4}  # fmt: skip
+         "radius_omega": 7.0, "first": 10, "inner_steps": 7, "a": 0.7, "power": 0.6, "growth": 1.4}  # fmt: skip
 
 WATCHES = (gq.Watch("gradient"), gq.Watch("mspbe", every=3), gq.Watch("reward", n_steps=5))
 SAMPLES = 400

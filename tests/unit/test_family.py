@@ -71,7 +71,7 @@ def samples_of(problem: gq.Problem, seed: int, run: int) -> list[tuple[int, int,
     return list(zip(*(column.tolist() for column in gq.trajectory(problem, N, seed, run)), strict=True))
 
 
-def loop_of(name: str, problem: gq.Problem, seed: int, run: int, radius: float):
+def loop_of(name: str, problem: gq.Problem, seed: int, run: int, radii: tuple[float, float]):
     """The plain loop's answers and last ω."""
     _, loop, parameters = CASES[name]
     if loop in (family_loops.svrg, family_loops.sarah):
@@ -79,23 +79,24 @@ def loop_of(name: str, problem: gq.Problem, seed: int, run: int, radius: float):
         parameters = parameters | {"index": lambda u, n: int(below(np.uint64(word(np.uint64(draws), u)), n))}
     z = np.array([np.full(4, 0.6), np.zeros(4)])
     etas = lambda t: (ETAS[0](t), ETAS[1](t))  # noqa: E731
-    return loop(problem, samples_of(problem, seed, run), z, etas, radius, **parameters)
+    return loop(problem, samples_of(problem, seed, run), z, etas, radii, **parameters)
 
 
 @pytest.mark.parametrize("kind", ["garnet", "terminal"])
-@pytest.mark.parametrize("radius", [np.inf, 1.25], ids=["free", "projected"])
+@pytest.mark.parametrize("radii", [(np.inf, np.inf), (1.25, 0.3)], ids=["free", "projected"])
 @pytest.mark.parametrize("name", CASES)
-def test_every_member_is_its_formula_on_the_samples_of_the_run(name, radius, kind):
+def test_every_member_is_its_formula_on_the_samples_of_the_run(name, radii, kind):
     problem = problem_of(kind)
-    algorithm = replace(CASES[name][0], radius=radius)
+    algorithm = replace(CASES[name][0], radius=radii[0], radius_omega=radii[1])
     result = gq.run(problem, algorithm, N, 2, seed=4, theta0=np.full(4, 0.6), record_every=1)
     for run in range(2):
-        theta, omega = loop_of(name, problem, 4, run, radius)
+        theta, omega = loop_of(name, problem, 4, run, radii)
         assert_close(result.theta[run], theta)
         assert_close(result.omega[run, -1], omega)
-        if np.isfinite(radius) and kind == "garnet":  # the ball was felt
-            free, _ = loop_of(name, problem, 4, run, np.inf)
-            assert np.abs(free - theta).max() > 1e-3
+        for wide in ((np.inf, radii[1]), (radii[0], np.inf)):
+            if np.isfinite(radii[0]) and kind == "garnet":  # either ball was felt
+                free, _ = loop_of(name, problem, 4, run, wide)
+                assert np.abs(free - theta).max() > 1e-3
 
 
 @pytest.mark.parametrize("kind", ["garnet", "terminal"])

@@ -105,7 +105,7 @@ def test_passes_are_greedy_gq_on_the_rows_in_their_order(problem):
     algorithm = gq.GreedyGQ(0.1, 0.05, radius=2.0)
     model = fit(data, encoder, algorithm, problem.target, discount=0.8, n_passes=2, rows="in order")
     again = gq.Trajectory(*(np.tile(column, 2) for column in x))
-    plain = greedy_gq(problem, again, np.zeros(S * A), np.zeros(S * A), lambda t: (0.1, 0.05), radius=2.0)
+    plain = greedy_gq(problem, again, np.zeros(S * A), np.zeros(S * A), lambda t: (0.1, 0.05), radii=(2.0, 2.0))
     np.testing.assert_allclose(model.theta.T.reshape(-1), plain[-1, 0], atol=1e-12)
     np.testing.assert_allclose(model.history["theta"][1].T.reshape(-1), plain[300, 0], atol=1e-12)
     assert model.history["updates"].tolist() == [0, 300, 600]

@@ -28,7 +28,7 @@ def test_runs_are_the_loop_of_the_formula(beta, garnet_problem):
     result = gq.run(garnet_problem, gq.QRC(*ETA, beta, radius=1.6), N, RUNS, SEED, theta0, omega0, record_every=1)
     for run in range(RUNS):
         x = gq.trajectory(garnet_problem, N, SEED, run)
-        expected = greedy_gq(garnet_problem, x, theta0, omega0, lambda t: ETA, radius=1.6, beta=beta)
+        expected = greedy_gq(garnet_problem, x, theta0, omega0, lambda t: ETA, radii=(1.6, 1.6), beta=beta)
         assert_close(result.theta[run], expected[:, 0], 1e-12)
         assert_close(result.omega[run], expected[:, 1], 1e-12)
 

@@ -94,5 +94,5 @@ def test_an_update_of_policy_gradient_that_is_asked_to_stop_draws_no_more_trajec
     sizes = Sizes(4, 3, 5)
     estimator = part(PolicyGradientStep, sizes, n_trajectories=50, horizon=10)
     point = part(DensePoint, sizes)
-    assert step_once(estimator, world_of(garnet_problem, stop), point, Rates(0.1, 0.1, np.inf, 0.0), 4, 3)
+    assert step_once(estimator, world_of(garnet_problem, stop), point, Rates(0.1, 0.1, np.inf, np.inf, 0.0), 4, 3)
     assert point.theta.any() == (stop == 0)

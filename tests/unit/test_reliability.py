@@ -88,7 +88,7 @@ CASES = {
     "runs without memory": (lambda: gq.run(PROBLEM, gq.GreedyGQ(), 5, 10**15), "for n_runs = 1000000000000000, more than"),
     "batch without memory": (
         lambda: gq.run(PROBLEM, gq.VRGreedyGQ(batch_size=2**32 - 1), 2**40, 1, record_every=2**40, threads=1000),
-        "algorithm is VRGreedyGQ(eta_theta=0.02, eta_omega=0.01, batch_size=4294967295, radius=inf, growth=1.0, keep='new'…: that needs",
+        "algorithm is VRGreedyGQ(eta_theta=0.02, eta_omega=0.01, batch_size=4294967295, radius=inf): that needs",
     ),
     "steps that diverge": (
         lambda: gq.greedy_gq_steps(PROBLEM, gq.GreedyGQ(1e200, 1e200), [0] * 3, [0] * 3, gq.trajectory(PROBLEM, 50)),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -33,7 +34,7 @@ def eta_at(eta, t: int) -> float:
 @pytest.mark.parametrize("pair", PAIRS, ids=repr)
 @pytest.mark.parametrize("vr", [False, True], ids=["GreedyGQ", "VRGreedyGQ"])
 def test_runs_are_the_loop_with_the_step_sizes_of_the_formula(pair, vr, garnet_problem):
-    algorithm = gq.VRGreedyGQ(*pair, batch_size=30, radius=1.5) if vr else gq.GreedyGQ(*pair, radius=1.5)
+    algorithm = replace(gq.VRGreedyGQ(*pair, batch_size=30) if vr else gq.GreedyGQ(*pair), radius=1.5, radius_omega=0.4)
     result = gq.run(garnet_problem, algorithm, N, RUNS, SEED, THETA0, record_every=1)
 
     def etas(t):
@@ -43,9 +44,9 @@ def test_runs_are_the_loop_with_the_step_sizes_of_the_formula(pair, vr, garnet_p
         x = gq.trajectory(garnet_problem, N, SEED, run)
         indices = gq.batch_indices(algorithm, N, SEED, run) if vr else None
         expected = (
-            vr_greedy_gq(garnet_problem, x, indices, THETA0, np.zeros(4), etas, 1.5)
+            vr_greedy_gq(garnet_problem, x, indices, THETA0, np.zeros(4), etas, (1.5, 0.4))
             if vr
-            else greedy_gq(garnet_problem, x, THETA0, np.zeros(4), etas, 1.5)
+            else greedy_gq(garnet_problem, x, THETA0, np.zeros(4), etas, (1.5, 0.4))
         )
         assert_close(result.theta[run], expected[:, 0], 1e-12)
         assert_close(result.omega[run], expected[:, 1], 1e-12)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -80,6 +82,8 @@ CASES = [("binary", name) for name in ALGORITHMS] + [(k, name) for k in ("sparse
 def test_sparse_steps_are_the_dense_ones(kind, name, radius):
     problem = problem_of(state_features(kind)[2], terminal=kind == "sparse")
     algorithm = ALGORITHMS[name](radius)
+    if algorithm.has_omega:
+        algorithm = replace(algorithm, radius_omega=radius / 5)
     dense = gq.run(problem, algorithm, N, n_runs=1, seed=4, record_every=N // 4)
     passes = Passes(table_of(kind, problem, gq.trajectory(problem, N, seed=4)), S, (A * K, A), algorithm, 4, N)
     for k, updates in enumerate(dense.updates):

@@ -67,6 +67,9 @@ class Algorithm:
     eta_theta: StepSize | None
     radius: float = math.inf
 
+    #: R_ω, the radius of ω's own projection; None: R.
+    radius_omega: float | None = None
+
     def __repr__(self) -> str:
         if not hasattr(self, "__dataclass_fields__"):
             return object.__repr__(self)
@@ -98,6 +101,14 @@ class Algorithm:
                 object.__setattr__(self, field.name, step_size(field.name, getattr(self, field.name)))
         if "radius" in names:
             object.__setattr__(self, "radius", checks.number("radius", self.radius, above=0, infinite=True))
+        if self.radius_omega is not None:
+            own = checks.number("radius_omega", self.radius_omega, above=0, infinite=True)
+            object.__setattr__(self, "radius_omega", own)
+
+    @property
+    def own_radius_omega(self) -> float:
+        """R_ω, which is R where nothing else is given."""
+        return self.radius if self.radius_omega is None else self.radius_omega
 
     def check(self, problem: Problem) -> None:
         """Raise ``ValueError`` if the algorithm cannot run on a problem."""
@@ -137,7 +148,7 @@ class Algorithm:
         """The name and the parameters, ready for JSON."""
         values = asdict(self)  # type: ignore[call-overload]
         usual = {field.name: field.default for field in fields(self)}  # type: ignore[arg-type]
-        left_out = [name for name in self.later if values[name] == usual[name]]
+        left_out = [name for name in self.later if name in values and values[name] == usual[name]]
         return {"name": type(self).__name__, **{name: v for name, v in values.items() if name not in left_out}}
 
 

@@ -1,7 +1,8 @@
 """The family of estimators at the statistical floor: what VR-Greedy-GQ is measured against (docs/estimators.md).
 
 All are anytime: the result at n samples does not depend on how many are still to come. A step size that is not given is
-η_t = (0.32, 0.16)(1 + t/1000)^−½ over max ‖φ‖², if nothing else is said.
+η_t = (0.32, 0.16)(1 + t/1000)^−½ over max ‖φ‖², if nothing else is said. ``radius_omega`` gives ω's projection a radius
+of its own; None: that of θ's.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from gqlab.estimators.streaming import Streaming
 from gqlab.schedules import StepSize
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class AveragedGreedyGQ(Algorithm):
     """Greedy-GQ with falling steps, and the mean of its iterates as the answer (Polyak and Ruppert).
 
@@ -46,13 +47,15 @@ class AveragedGreedyGQ(Algorithm):
     """
 
     estimator: ClassVar[type] = Averaged
+    later: ClassVar[tuple[str, ...]] = ("radius_omega",)
 
     eta_theta: StepSize | None = None
     eta_omega: StepSize | None = None
     radius: float = math.inf
+    radius_omega: float | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class SAGAGreedyGQ(Algorithm):
     """SAGA by transition: each possible sample x = (s, a, s') remembers its last pseudo-gradient T_x.
 
@@ -69,10 +72,12 @@ class SAGAGreedyGQ(Algorithm):
     """
 
     estimator: ClassVar[type] = SAGA
+    later: ClassVar[tuple[str, ...]] = ("radius_omega",)
 
     eta_theta: StepSize | None = None
     eta_omega: StepSize | None = None
     radius: float = math.inf
+    radius_omega: float | None = None
 
 
 class Moments(Algorithm):
@@ -100,7 +105,7 @@ class Moments(Algorithm):
         return np.array(out, dtype=np.int64)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class StreamingGreedyGQ(Moments):
     """SVRG over all samples so far, whose reference is renewed as they grow in number (after Frostig et al., 2015).
 
@@ -119,12 +124,14 @@ class StreamingGreedyGQ(Moments):
     """
 
     estimator: ClassVar[type] = Streaming
+    later: ClassVar[tuple[str, ...]] = ("radius_omega",)
 
     eta_theta: StepSize | None = None
     eta_omega: StepSize | None = None
     first: int = 50
     growth: float = 1.5
     radius: float = math.inf
+    radius_omega: float | None = None
 
     def gradient_evaluations(self, updates: Counts) -> Counts:
         renewed = self.moments(int(np.max(updates, initial=0)))
@@ -132,7 +139,7 @@ class StreamingGreedyGQ(Moments):
         return updates + (updates - self.first + 1).clip(0) + again[np.searchsorted(renewed, updates)]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class STORMGreedyGQ(Algorithm):
     """STORM: one running estimate v of the mean of F_x, corrected by each sample at two points.
 
@@ -148,12 +155,14 @@ class STORMGreedyGQ(Algorithm):
     """
 
     estimator: ClassVar[type] = STORM
+    later: ClassVar[tuple[str, ...]] = ("radius_omega",)
 
     eta_theta: StepSize | None = None
     eta_omega: StepSize | None = None
     a: float = 1.0
     power: float = 1.0
     radius: float = math.inf
+    radius_omega: float | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -164,7 +173,7 @@ class STORMGreedyGQ(Algorithm):
         return (2 * updates - 1).clip(0)  # two for each update, one for the first
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class SARAHGreedyGQ(Epochs):
     """SARAH in epochs: the mean over the batch when one begins, then a direction that follows the iterates.
 
@@ -181,7 +190,7 @@ class SARAHGreedyGQ(Epochs):
     """
 
     estimator: ClassVar[type] = SARAH
-    later: ClassVar[tuple[str, ...]] = ()
+    later: ClassVar[tuple[str, ...]] = ("radius_omega",)
 
     eta_theta: StepSize | None = None
     eta_omega: StepSize | None = None
@@ -189,9 +198,10 @@ class SARAHGreedyGQ(Epochs):
     growth: float = 2.0
     keep: str = "all"
     radius: float = math.inf
+    radius_omega: float | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class NestedGreedyGQ(Algorithm):
     """Greedy-GQ in nested loops (Wang, Zhou and Zou, 2024).
 
@@ -208,6 +218,7 @@ class NestedGreedyGQ(Algorithm):
     """
 
     estimator: ClassVar[type] = Nested
+    later: ClassVar[tuple[str, ...]] = ("radius_omega",)
     default_etas: ClassVar[tuple[StepSize, StepSize]] = (0.32, 0.16)
 
     eta_theta: StepSize | None = None
@@ -215,6 +226,7 @@ class NestedGreedyGQ(Algorithm):
     inner_steps: int = 50
     batch_size: int = 50
     radius: float = math.inf
+    radius_omega: float | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()

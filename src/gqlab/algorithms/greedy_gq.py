@@ -23,7 +23,7 @@ KEEP = ("new", "all")
 class Traced(Algorithm):
     """What algorithms share that :class:`gqlab.Agent` can run with traces: ``trace`` is λ."""
 
-    later: ClassVar[tuple[str, ...]] = ("trace",)
+    later: ClassVar[tuple[str, ...]] = ("trace", "radius_omega")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -40,6 +40,8 @@ class GreedyGQ(Traced):
 
         θ ← Π_R[θ − η_θ G_x(θ, ω)]        ω ← Π_R[ω − η_ω H_x(θ, ω)]
 
+    ``radius_omega`` is ω's own radius R_ω; None: R, as in the paper.
+
     Examples
     --------
     >>> import gqlab as gq
@@ -53,6 +55,7 @@ class GreedyGQ(Traced):
     eta_omega: StepSize = 0.01
     radius: float = math.inf
     trace: float = 0.0
+    radius_omega: float | None = None
 
 
 class Epochs(Algorithm):
@@ -61,7 +64,7 @@ class Epochs(Algorithm):
     ``keep="new"``: these samples are the batch; ``keep="all"``: all samples so far are.
     """
 
-    later: ClassVar[tuple[str, ...]] = ("growth", "keep")
+    later: ClassVar[tuple[str, ...]] = ("growth", "keep", "radius_omega")
 
     batch_size: int
     growth: float
@@ -125,7 +128,7 @@ class Epochs(Algorithm):
         return batches[np.searchsorted(ends, updates)] + 2 * updates  # 2 for every update
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class VRGreedyGQ(Epochs):
     """VR-Greedy-GQ (Algorithm 1): SVRG on both time scales, one batch of M samples for each epoch of M updates.
 
@@ -134,7 +137,8 @@ class VRGreedyGQ(Epochs):
 
     (θ̃, ω̃) is the last iterate of the epoch before, G̃ and H̃ are the batch means there, and x is drawn from the batch
     with replacement. With ``growth`` > 1 epoch k has M·growth^k updates and as many new samples; with ``keep="all"``
-    the batch is all samples so far. ``growth=1, keep="new"`` is the paper's.
+    the batch is all samples so far. ω may be projected on a radius of its own, ``radius_omega``. ``growth=1, keep="new"``
+    and one radius (None) are the paper's.
 
     Examples
     --------
@@ -153,6 +157,7 @@ class VRGreedyGQ(Epochs):
     radius: float = math.inf
     growth: float = 1.0
     keep: str = "new"
+    radius_omega: float | None = None
 
 
 @dataclass(frozen=True, repr=False)
@@ -179,6 +184,7 @@ class QRC(Traced):
     beta: float = 1.0
     radius: float = math.inf
     trace: float = 0.0
+    radius_omega: float | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()

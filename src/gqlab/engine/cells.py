@@ -83,7 +83,7 @@ class Cell:
         if name == "omega0" and not self.algorithm.has_omega:
             raise ValueError(f"omega0 is given, but {type(self.algorithm).__name__} has no ω")
         point = checks.array(name, value, (d,) if checks.plain_array(name, value).ndim == 1 else (self.n_runs, d))
-        radius = self.algorithm.radius
+        radius = self.algorithm.radius if name == "theta0" else self.algorithm.own_radius_omega
         with np.errstate(over="ignore"):
             norm = np.linalg.norm(np.broadcast_to(point, (self.n_runs, d)), axis=-1)
         bad = np.flatnonzero(norm > radius * (1 + BALL_TOLERANCE))

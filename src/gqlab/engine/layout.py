@@ -258,8 +258,10 @@ class Group:
         """Nor are parameters that the dtype cannot hold."""
         dtype = self.settings.dtype
         for cell in self.cells:
-            for name in ("eta_theta", "eta_omega", "beta", "radius"):
+            for name in ("eta_theta", "eta_omega", "beta", "radius", "radius_omega"):
                 value = getattr(cell.algorithm, name)
+                if value is None:  # R_ω = R
+                    continue
                 for number in (value.eta, value.power, 1 / value.after) if isinstance(value, Decay) else (value,):
                     _check_parameter(name, number, dtype)
         for problem in self.problems:
@@ -273,7 +275,7 @@ def _check_parameter(name: str, value: float, dtype: str) -> None:
         held = float(np.dtype(dtype).type(value))
     if held == 0 and value != 0:
         raise ValueError(f"{name} is too small for {dtype}")
-    if math.isinf(held) and math.isfinite(value) and name != "radius":
+    if math.isinf(held) and math.isfinite(value) and not name.startswith("radius"):
         raise ValueError(f"{name} is too large for {dtype}")
 
 

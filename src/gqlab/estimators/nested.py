@@ -29,8 +29,8 @@ class Nested(NamedTuple):
 
     def step(self, world, point, cursor, u, rates, d, A):
         samples, zero, one = world.samples, point.theta.dtype.type(0), point.theta.dtype.type(1)
-        of_omega = Rates(zero, rates.eta_omega, rates.radius, rates.beta)
-        of_theta = Rates(rates.eta_theta, zero, rates.radius, rates.beta)
+        of_omega = Rates(zero, rates.eta_omega, rates.radius, rates.radius_omega, rates.beta)
+        of_theta = Rates(rates.eta_theta, zero, rates.radius, rates.radius_omega, rates.beta)
         t = u * (self.inner_steps + self.batch_size)
         finite = True
         for k in range(self.inner_steps):

@@ -104,7 +104,7 @@ def update_error(problem: Problem, result: RunResult, n_draws: int = 500) -> Upd
 @rule
 def directions(samples, estimator, theta, omega, count, point, table, d, A):
     """g of every sample that can be drawn (count > 0) into the rows of ``table``, read off a move of size 1."""
-    rates = Rates(1.0, 1.0, np.inf, 0.0)
+    rates = Rates(1.0, 1.0, np.inf, np.inf, 0.0)
     for x in range(len(samples.row)):
         if count[x] > 0:
             place(point, theta, omega, d)

@@ -97,22 +97,26 @@ class Softmax(Operator):
 def _boltzmann_extremes(n_actions: int, widest: float) -> tuple[float, float]:
     """max_P (1−P)(P·X(P) − 1)⁺ and max_P 2P(1−P)X(P), with X(P) = min(widest, log(P/(1−P)) + log(n_actions − 1)).
 
-    They bound E(−1−y)⁺ and E|y| for y_a = σ(q_a − V̄) under p = softmax(σq): see docs/theory.md. Each function of
-    P has one peak, found on a grid that is refined around its best point; the last width is added to stay above it.
+    They bound E(−1−y)⁺ and E|y| for y_a = σ(q_a − V̄) under p = softmax(σq): see docs/theory.md, which also shows that
+    each has one peak where X > 0. It is found on a grid that is refined around its best point, and what rounding may
+    have taken from it, with room to spare, is added.
     """
 
     def spread(P: FloatArray) -> FloatArray:
         return np.minimum(widest, np.log(P / (1 - P)) + np.log(n_actions - 1))
 
-    def peak(function: Callable[[FloatArray], FloatArray]) -> float:
+    def peak(function: Callable[[FloatArray], FloatArray], most: float) -> float:
         low, high = 1e-12, 1 - 1e-12
         for _ in range(12):
             P = np.linspace(low, high, 1001)
             k = int(function(P).argmax())
             low, high = P[max(k - 1, 0)], P[min(k + 1, 1000)]
-        return max(0.0, float(function(P).max()) * (1 + 1e-12))
+        return min(most, max(0.0, float(function(P).max()) + 1e-12))
 
-    return peak(lambda P: (1 - P) * (P * spread(P) - 1)), peak(lambda P: 2 * P * (1 - P) * spread(P))
+    return (
+        peak(lambda P: (1 - P) * (P * spread(P) - 1), max(0.0, widest - 1)),
+        peak(lambda P: 2 * P * (1 - P) * spread(P), widest / 2),
+    )
 
 
 def _softmax(x: FloatArray) -> FloatArray:

@@ -157,7 +157,7 @@ def rescale(v, factor, d):
 def settle_lagged(point, rates, d):
     """Project θ and ω; write them out when enough steps have paid for it."""
     settle_vector(point.theta, rates.radius, d)
-    settle_vector(point.omega, rates.radius, d)
+    settle_vector(point.omega, rates.radius_omega, d)
 
 
 @rule

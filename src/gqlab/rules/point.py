@@ -1,7 +1,7 @@
 """The point (θ, ω) and its moves: a direction, the step sizes, QRC's decay of ω and the projection.
 
-Every move is (θ, ω) ← Π_R[(θ, ω) − (η_θ G, η_ω (H + βω))], both at the old (θ, ω). A move that would leave the finite
-numbers is not made: the point stays where it was, and the move returns False.
+Every move is (θ, ω) ← (Π_R[θ − η_θ G], Π_{R_ω}[ω − η_ω (H + βω)]), both at the old (θ, ω). A move that would leave the
+finite numbers is not made: the point stays where it was, and the move returns False.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ class Rates(NamedTuple):
 
     eta_theta: float
     eta_omega: float
-    radius: float
+    radius: float  # R
+    radius_omega: float  # R_ω
     beta: float  # QRC's β; 0: Greedy-GQ
 
 
@@ -117,7 +118,7 @@ class DensePoint(NamedTuple):
             self.omega_before[i] = self.omega[i]
             self.omega[i] *= shrink
         scatter(samples, x, c, -rates.eta_theta, -rates.eta_omega, self.theta, self.omega, d, A)
-        return settle(self, rates.radius, d)
+        return settle(self, rates, d)
 
     def descend_from(self, samples, x, c, drift, rates, d, A):
         G_tilde, H_tilde = drift
@@ -128,7 +129,7 @@ class DensePoint(NamedTuple):
             self.theta[i] -= rates.eta_theta * G_tilde[i]
             self.omega[i] = shrink * self.omega[i] - rates.eta_omega * H_tilde[i]
         scatter(samples, x, c, -rates.eta_theta, -rates.eta_omega, self.theta, self.omega, d, A)
-        return settle(self, rates.radius, d)
+        return settle(self, rates, d)
 
     def descend_along(self, G, H, rates, d):
         shrink = self.omega.dtype.type(1) - rates.eta_omega * rates.beta
@@ -137,7 +138,7 @@ class DensePoint(NamedTuple):
             self.omega_before[i] = self.omega[i]
             self.theta[i] -= rates.eta_theta * G[i]
             self.omega[i] = shrink * self.omega[i] - rates.eta_omega * H[i]
-        return settle(self, rates.radius, d)
+        return settle(self, rates, d)
 
     def move_to(self, theta, omega, rates, d):
         for i in range(d):
@@ -145,13 +146,13 @@ class DensePoint(NamedTuple):
             self.omega_before[i] = self.omega[i]
             self.theta[i] = theta[i]
             self.omega[i] = omega[i]
-        return settle(self, rates.radius, d)
+        return settle(self, rates, d)
 
 
 @rule
-def settle(point, radius, d):
+def settle(point, rates, d):
     """Project θ and ω; where one is not finite, go back to the point before the move and return False."""
-    if project(point.theta, radius, d) and project(point.omega, radius, d):
+    if project(point.theta, rates.radius, d) and project(point.omega, rates.radius_omega, d):
         return True
     for i in range(d):
         point.theta[i] = point.theta_before[i]
