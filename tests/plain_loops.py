@@ -41,7 +41,9 @@ def greedy_gq(problem, x: gq.Trajectory, theta, omega, etas: StepSizes, radii=(n
     return np.array(out)
 
 
-def vr_greedy_gq(problem, x: gq.Trajectory, indices, theta, omega, etas: StepSizes, radii=(np.inf, np.inf)) -> np.ndarray:
+def vr_greedy_gq(
+    problem, x: gq.Trajectory, indices, theta, omega, etas: StepSizes, radii=(np.inf, np.inf)
+) -> np.ndarray:
     """All iterates of VR-Greedy-GQ on the batches of x and the indices (n_epochs, M)."""
     n_epochs, M = indices.shape
     out = [(theta, omega)]

@@ -1,25 +1,21 @@
-"""The sharper theorems and their companion on Greedy-GQ: values by hand, messages, reports and the command."""
+"""The sharper theorems and their companion on Greedy-GQ: values by hand."""
 
 from __future__ import annotations
 
-import json
 import math
-import re
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import gqlab as gq
-from gqlab.cli import main
 from gqlab.theory.deviation import deviation
 from gqlab.theory.ergodicity import certify
 from gqlab.theory.greedy import GreedyBound, Poisson, greedy_bound, poisson
 from gqlab.theory.sharp import Sharp, sharp_constants
 from gqlab.theory.theorems import evaluate, tracking_step
-from theory_problems import benign_problem, by_hand, control_problem
+from theory_problems import by_hand
 
 # --- By hand --------------------------------------------------------------------------------------------------------
 
@@ -194,164 +190,3 @@ def test_poisson_of_independent_next_states_by_hand() -> None:
     found = poisson(by_hand())
     assert pytest.approx(0.5) == found.B
     assert pytest.approx(math.sqrt(0.5)) == found.C
-
-
-# --- Reports --------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("target", [gq.Softmax(1.0), gq.Mellowmax(1.0)])
-def test_control_gets_a_guarantee_that_certifies_progress(target: gq.Operator) -> None:
-    """R = 1, R_ω = W: every need holds, nothing depends on the run, and the bound is below the value at θ_0."""
-    problem, theta0 = control_problem(target), np.array([-0.7, -0.7])
-    c = sharp_constants(problem, 1.0)
-    start = float(problem.exact.mspbe(theta0)), float((problem.exact.omega_star(theta0) ** 2).sum())
-    for name in ("interior", "projected"):
-        plan = gq.theory.least_samples(c, name, 0.07, start)
-        algorithm = gq.VRGreedyGQ(plan.eta_theta, plan.eta_omega, plan.batch_size, radius=1.0)
-        report = gq.theory.analyse(problem, algorithm, int(plan.n_epochs), theta0, radius_omega=c.R_omega)
-        statement = report.statement(name)
-        assert (statement.guarantee, statement.reasons) == ("yes", ())
-        assert statement.says_something
-        assert statement.certifies_progress
-        assert statement.total == pytest.approx(plan.bound)
-        assert statement.total <= 0.07 < statement.at_start < statement.trivial
-        assert plan.samples < 1e5
-        assert report.corrected.guarantee != "yes"
-        # with one radius for both, ω*(θ) may leave ω's ball, and the report says so
-        one = gq.theory.analyse(problem, algorithm, int(plan.n_epochs), theta0).statement(name)
-        assert one.guarantee == "no"
-        assert one.total < one.at_start
-        assert not one.certifies_progress
-        assert "W = 1.4 is not known to be at most R_ω = 1" in one.reasons[0]
-
-
-def test_how_likely_a_run_is_to_leave_by_hand() -> None:
-    """γ = 0.2: C⁻¹b = (0.2, 0), C⁻¹B_π has the rows 0.2φ, norm 0.2√2: ‖ω*‖ ≥ (1 − 0.2√2)r − 0.2, J ≥ ¼‖ω*‖²."""
-    problem, theta0 = control_problem(), np.array([-0.7, -0.7])
-    c = sharp_constants(problem, 10.0)
-    assert c.least_J(8.0) == pytest.approx(0.25 * (8 * (1 - 0.2 * math.sqrt(2)) - 0.2) ** 2)
-    assert c.least_J(0.1) == 0
-    start = float(problem.exact.mspbe(theta0)), float((problem.exact.omega_star(theta0) ** 2).sum())
-    plan = gq.theory.least_samples(c, "interior", 0.07, start)
-    algorithm = gq.VRGreedyGQ(plan.eta_theta, plan.eta_omega, plan.batch_size, radius=10.0)
-    statement = gq.theory.analyse(problem, algorithm, int(plan.n_epochs), theta0, radius_omega=c.R_omega).statement(
-        "interior"
-    )
-    mean = statement.total * statement.coefficients["rho"] * plan.eta_theta * plan.samples
-    assert statement.leaves == pytest.approx(mean / c.least_J(10.0 - 3 * c.G * plan.eta_theta))
-    assert 0.01 < statement.leaves < 0.05
-    assert mean > start[0]
-    greedy = gq.theory.analyse_greedy(
-        problem, gq.GreedyGQ(1e-6, 1e-5, radius=10.0), 10**6, theta0, radius_omega=c.R_omega
-    ).statement
-    assert greedy.guarantee == "yes"
-    mean = greedy.total * greedy.coefficients["rho"] * 1e-6 * 10**6
-    assert greedy.leaves == pytest.approx(mean / c.least_J(10.0 - c.G * 1e-6))
-
-
-def test_why_there_is_no_guarantee() -> None:
-    problem = control_problem()
-    algorithm = gq.VRGreedyGQ(0.5, 0.5, 10, radius=1.0)
-    report = gq.theory.analyse(problem, algorithm, theta0=[1.0, 0.0], radius_omega=2.0)
-    assert any("a need of the proof fails" in reason for reason in report.statement("projected").reasons)
-    assert any("θ_0 has norm 1" in reason for reason in report.statement("interior").reasons)
-    assert math.isinf(report.statement("interior").total)
-    assert not report.statement("interior").says_something
-    json.loads(report.to_json())
-    with pytest.raises(ValueError, match="omega0 has norm 3"):
-        gq.theory.analyse(problem, algorithm, omega0=[3.0, 0.0], radius_omega=2.0)
-    with pytest.raises(ValueError, match="sampling is 'x'"):
-        gq.theory.analyse(problem, algorithm, sampling="x")
-    with pytest.raises(ValueError, match="this theorem is about"):
-        gq.theory.analyse_greedy(problem, algorithm)
-
-
-@pytest.mark.parametrize("sampling", ["iid", "markov"])
-def test_a_periodic_chain_is_no_obstacle_to_greedy_gq(sampling: str) -> None:
-    mdp = gq.FiniteMDP([[[0.0, 1.0]], [[1.0, 0.0]]], [[0.1], [0.0]], discount=0.1)
-    problem = gq.Problem(mdp, np.eye(2)[:, None, :])
-    algorithm = gq.GreedyGQ(1e-4, 1e-3, radius=1.0)
-    report = gq.theory.analyse_greedy(problem, algorithm, radius_omega=2.0, sampling=sampling)
-    assert (report.assumptions[3].status, report.statement.guarantee) == ("fails", "yes")
-    assert (report.statement.terms["correlation"] > 0) == (sampling == "markov")
-    with pytest.raises(ValueError, match="period 2"):
-        sharp_constants(problem, 1.0)
-
-
-def test_slack_of_the_deviations_is_printed(garnet_problem: gq.Problem) -> None:
-    report = gq.theory.analyse(garnet_problem, gq.VRGreedyGQ(radius=2.0))
-    for constants in (report.as_printed.constants, report.corrected.constants, report.sharp):
-        for name in ("C1", "C2", "C3", "C4"):
-            assert constants[name].reached is not None
-            assert 0 < constants[name].reached <= 1
-
-
-def test_both_sets_of_conditions_are_reported() -> None:
-    """M = 10⁴, η_θ = 1e-4, η_ω = 2e-3 on the benign problem: lr-3 fails, and c_0 = 0.069 holds: the proof stands."""
-    report = gq.theory.analyse(benign_problem(), gq.VRGreedyGQ(1e-4, 2e-3, 10_000, 1.0), theta0=[0.5, 0.5])
-    tests = {test.label: (test.holds, test.needed) for test in report.corrected.conditions}
-    assert (tests["lr-3"], tests["lr-4"]) == ((False, False), (True, False))
-    assert tests["lr-5"] == tests["tracking"] == (True, True)
-    assert report.corrected.recursion.c0 == pytest.approx(0.0688507, rel=1e-5)
-    assert report.corrected.conditions_hold
-    assert gq.theory.step_sizes(benign_problem(), 10_000, 1.0).eta_theta == pytest.approx(1.73e-4, rel=1e-2)
-
-
-def test_tried_steps_report_what_came_of_them(garnet_problem: gq.Problem) -> None:
-    tried = gq.theory.try_steps(garnet_problem, 100.0, [1, 1, 1, 1], batch_size=None, n_samples=3000)
-    assert tried.algorithm == "GreedyGQ"
-    assert len({attempt.fraction for attempt in tried.attempts}) == 7
-    assert tried.best.outcome == min(attempt.outcome for attempt in tried.attempts)
-    assert tried.attempts[0].on_sphere > 0  # the edge itself
-    assert f"‖∇J‖² = {tried.best.outcome:.3g}" in str(tried)
-
-
-# --- The command ----------------------------------------------------------------------------------------------------
-
-
-def test_the_command_s_options(capsys: pytest.CaptureFixture[str]) -> None:
-    main(["theory", "garnet", "--radius-omega", "proved", "--sampling", "iid", "--batch-size", "100", "--json"])
-    values = json.loads(capsys.readouterr().out)
-    assert values["sampling"] == "iid"
-    assert values["radius_omega"] == pytest.approx(values["sharp"]["omega_star"]["value"])
-    assert [statement["name"] for statement in values["statements"]] == ["interior", "projected"]
-    assert values["tried"]["attempts"][0]["on_sphere"] > 0
-    main(["theory", "garnet", "--algorithm", "greedy-gq", "--epsilon", "0.1", "--radius-omega", "proved"])
-    out = capsys.readouterr().out
-    assert "Greedy-GQ: E‖∇J(θ_ξ)‖²" in out
-    assert "schedule, greedy: ε = 0.1" in out
-    main(["theory", "garnet", "--radius", "inf"])  # no constants, but a report
-    assert "radius is inf" in capsys.readouterr().out
-    main(["theory", "garnet", "--radius-omega", "proved", "--eta-theta", "1e-6", "--eta-omega", "1e-3"])
-    assert "guarantee: yes (true, but the bound says nothing" in capsys.readouterr().out
-
-
-def test_the_measured_mean_does_not_depend_on_how_often_a_run_is_recorded(garnet_problem: gq.Problem) -> None:
-    """Recorded at every update and every fiftieth: the trapezoid rule agrees to 3 %; counting each record for the
-    updates after it would not, since ‖∇J‖² falls fast in the beginning."""
-    algorithm = gq.VRGreedyGQ(0.05, 0.05, batch_size=100, radius=100.0)
-    means = []
-    for every in (1, 50):
-        theta0 = np.full(4, 3.0)
-        result = gq.run(garnet_problem, algorithm, 400, n_runs=4, theta0=theta0, record_every=every)
-        report = gq.theory.analyse(garnet_problem, algorithm, 4, theta0, result=result)
-        means.append(report.measured.mean)
-        if every == 50:
-            left = (garnet_problem.exact.gradient(result.theta[:, :-1]) ** 2).sum(axis=-1).mean()
-    assert means[1] == pytest.approx(means[0], rel=0.03)
-    assert left > 1.15 * means[0]
-
-
-def test_greedy_gq_s_fewest_samples_are_enough_and_no_fewer_are() -> None:
-    for M_U, N, epsilon in ((0.0, 1.0, 0.1), (5.0, 1.0, 0.01), (0.0, 0.01, 0.1)):
-        bound = GreedyBound(x=0.1, b=0.125, rho=0.7, M_U=M_U, N=N)
-        n = bound.samples(epsilon, 0.25, 2.0)
-        assert bound.best(n * (1 + 1e-9), 0.25, 2.0)[1] <= epsilon * (1 + 1e-6)
-        assert n == 1 or bound.best(0.99 * n, 0.25, 2.0)[1] > epsilon
-
-
-def test_the_certificate_in_the_documentation_is_what_its_code_prints(capsys: pytest.CaptureFixture[str]) -> None:
-    page = (Path(__file__).parents[2] / "docs" / "theory.md").read_text()
-    code, printed = re.search(r"```python\n(import numpy.*?)```\n\nprints\n\n```\n(.*?)```", page, flags=re.S).groups()
-    exec(compile(code, "docs/theory.md", "exec"), {})  # noqa: S102 - the document's own code
-    assert capsys.readouterr().out == printed

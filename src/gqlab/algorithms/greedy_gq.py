@@ -137,8 +137,8 @@ class VRGreedyGQ(Epochs):
 
     (θ̃, ω̃) is the last iterate of the epoch before, G̃ and H̃ are the batch means there, and x is drawn from the batch
     with replacement. With ``growth`` > 1 epoch k has M·growth^k updates and as many new samples; with ``keep="all"``
-    the batch is all samples so far. ω may be projected on a radius of its own, ``radius_omega``. ``growth=1, keep="new"``
-    and one radius (None) are the paper's.
+    the batch is all samples so far. ``radius_omega`` gives ω's projection a radius of its own. ``growth=1, keep="new"``
+    and one radius for both are the paper's.
 
     Examples
     --------

@@ -8,15 +8,13 @@ climb: the best of them are changed at random, with ever smaller changes, and th
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import Any
 
 import numpy as np
 
 from gqlab.checks import FloatArray
 from gqlab.problem import Problem
 from gqlab.theory.greedy import greedy_bound, poisson, solve_poisson
+from gqlab.theory.points import Points, into_ball, square
 from gqlab.theory.sharp import Sharp, next_state
 from gqlab.theory.theorems import tracking_step
 from gqlab.theory.uniform import Roots, pieces, uniform
@@ -25,120 +23,24 @@ from gqlab.theory.uniform import Roots, pieces, uniform
 GREEDY_RATIO = 0.3
 
 
-def _square(v: FloatArray) -> FloatArray:
-    return np.asarray((v**2).sum(axis=-1))
-
-
-def _into_ball(v: FloatArray, radius: float) -> FloatArray:
-    return v * np.minimum(1, radius / np.maximum(np.linalg.norm(v, axis=-1, keepdims=True), 1e-300))
-
-
-@dataclass(frozen=True)
-class Points:
-    """n points at once, and what the proofs need of them."""
-
-    problem: Problem
-    c: Sharp
-    theta: FloatArray  # (n, d)
-    omega: FloatArray
-    theta_ref: FloatArray
-    omega_ref: FloatArray
-    batch: FloatArray  # (n, N), the frequencies of the samples in the batch
-    steps: FloatArray  # (n, 2), η_θ and η_ω as they were asked for
-
-    @classmethod
-    def size(cls, problem: Problem) -> int:
-        """How many numbers make one point."""
-        return 4 * problem.dim + len(problem.exact.transitions.s) + 4
-
-    @classmethod
-    def decode(cls, problem: Problem, c: Sharp, u: FloatArray) -> Points:
-        """(n, size) free numbers as points."""
-        d, N = problem.dim, len(problem.exact.transitions.s)
-        theta, omega = _into_ball(c.R * u[:, :d], c.R), _into_ball(c.R_omega * u[:, d : 2 * d], c.R_omega)
-        near = 10 ** np.clip(2 * u[:, -4:-2] - 2, -5, 0.5)  # how far the second points are, in radii
-        theta_ref = _into_ball(theta + near[:, :1] * c.R * u[:, 2 * d : 3 * d], c.R)
-        omega_ref = _into_ball(omega + near[:, 1:] * c.R_omega * u[:, 3 * d : 4 * d], c.R_omega)
-        logits = 3 * u[:, 4 * d : 4 * d + N]
-        batch = np.exp(logits - logits.max(axis=1, keepdims=True))
-        batch /= batch.sum(axis=1, keepdims=True)
-        steps = 10 ** np.clip(u[:, -2:] - 2, -4, 0)
-        return cls(problem, c, theta, omega, theta_ref, omega_ref, batch, steps)
-
-    def mean(self, values: FloatArray) -> FloatArray:
-        """Over the batch."""
-        return np.asarray(np.einsum("kn,kn...->k...", self.batch, values))
-
-    @cached_property
-    def star(self) -> FloatArray:
-        return self.problem.exact.omega_star(self.theta)
-
-    @cached_property
-    def gradient(self) -> FloatArray:
-        return self.problem.exact.gradient(self.theta)
-
-    @cached_property
-    def sampled(self) -> tuple[FloatArray, FloatArray]:
-        """G_x and H_x at (θ, ω), (n, N, d)."""
-        return self.problem.exact.sample_gradients(self.theta, self.omega)
-
-    @cached_property
-    def updates(self) -> tuple[FloatArray, FloatArray]:
-        """g and h of VR-Greedy-GQ for every index that may be drawn, (n, N, d)."""
-        reference = self.problem.exact.sample_gradients(self.theta_ref, self.omega_ref)
-        g, h = (new - old + self.mean(old)[:, None] for new, old in zip(self.sampled, reference, strict=True))
-        return g, h
-
-    @cached_property
-    def eta_theta(self) -> FloatArray:
-        """η_θ, small enough that no step from θ leaves the ball, (n,)."""
-        room = self.c.R - np.linalg.norm(self.theta, axis=1)
-        longest = np.maximum(*(np.linalg.norm(v, axis=-1).max(axis=1) for v in (self.updates[0], self.sampled[0])))
-        return np.minimum(self.steps[:, 0], room / np.maximum(longest, 1e-300)) + 1e-9
-
-    @cached_property
-    def errors(self) -> dict[str, FloatArray]:
-        """The squares that the right sides are made of."""
-        exact, c = self.problem.exact, self.c
-        G_star, H_star = exact.sample_gradients(self.theta, self.star)
-        phi = exact.transitions.phi
-        shift = np.einsum("kn,ni,nj->kij", self.batch, phi, phi) - exact.feature_covariance
-        track = self.omega - self.star
-        return {
-            "track": _square(track),
-            "track_ref": _square(self.omega_ref - exact.omega_star(self.theta_ref)),
-            "moved": _square(self.theta - self.theta_ref),
-            "gradient": _square(self.gradient),
-            "C1": _square(self.mean(G_star) - self.gradient),
-            "C2": _square(self.mean(H_star)),
-            "C3": 2 / c.lambda_C * _square(np.einsum("kij,kj->ki", shift, track)),
-            "C4": 2 / c.lambda_C * _square(self.mean(H_star)),
-        }
-
-    @cached_property
-    def measured(self) -> Any:
-        """The constants with the batch's own deviations in place of C₁ … C₄."""
-        return replace(self.c, **{name: self.errors[name] for name in ("C1", "C2", "C3", "C4")})  # type: ignore[arg-type]
-
-
 Ratio = tuple[FloatArray, FloatArray]
 
 
 def _lemma_g(p: Points) -> Ratio:
     c, e = p.c, p.errors
     right = c.L1**2 * (6 * e["track"] + 3 * e["track_ref"]) + 3 * c.L2**2 * e["moved"] + 3 * e["C1"] + 3 * e["gradient"]
-    return p.mean(_square(p.updates[0])), right
+    return p.mean(square(p.updates[0])), right
 
 
 def _lemma_h(p: Points) -> Ratio:
     e = p.errors
     right = 5 * e["track"] + 3 * e["track_ref"] + 3 * p.c.L5**2 * e["moved"] + 2 * e["C2"]
-    return p.mean(_square(p.updates[1])), right
+    return p.mean(square(p.updates[1])), right
 
 
 def _variance_g(p: Points) -> Ratio:
     g, e = p.updates[0], p.errors
-    left = p.mean(_square(g - p.mean(g)[:, None]))
+    left = p.mean(square(g - p.mean(g)[:, None]))
     return left, 3 * (p.c.L1**2 * (e["track"] + e["track_ref"]) + p.c.L2**2 * e["moved"])
 
 
@@ -184,16 +86,16 @@ def _moved_theta(p: Points, project: bool) -> tuple[FloatArray, FloatArray]:
     """θ after the step for every index, (n, N, d), and the η_θ that was used."""
     eta = p.steps[:, 0] if project else p.eta_theta
     after = p.theta[:, None] - eta[:, None, None] * p.updates[0]
-    return _into_ball(after, p.c.R), eta  # without ``project`` nothing is to be projected but rounding
+    return into_ball(after, p.c.R), eta  # without ``project`` nothing is to be projected but rounding
 
 
 def _tracking(p: Points, theorem: str, order: int) -> Ratio:
     after, eta = _moved_theta(p, theorem == "projected")
     alpha = p.steps[:, 1]
     star = p.problem.exact.omega_star(after.reshape(-1, p.problem.dim)).reshape(after.shape)
-    left = p.mean(_square(p.omega[:, None] - alpha[:, None, None] * p.updates[1] - star))
+    left = p.mean(square(p.omega[:, None] - alpha[:, None, None] * p.updates[1] - star))
     t, e = tracking_step(p.measured, theorem, eta, alpha, order), p.errors
-    length = p.mean(_square(after - p.theta[:, None]))
+    length = p.mean(square(after - p.theta[:, None]))
     # (1 − 2λη_ω)‖Δ‖² is taken from both sides: with small steps it would hide all else.
     kept = (1 - 2 * p.c.lambda_C * alpha) * e["track"]
     right = (1 - t.y) * e["track"] + t.P * e["track_ref"] + t.S * e["moved"] + t.Q * e["gradient"] + t.N0
@@ -204,7 +106,7 @@ def _descent_interior(p: Points) -> Ratio:
     after, eta = _moved_theta(p, project=False)
     exact, e, c = p.problem.exact, p.errors, p.c
     J = p.mean(exact.mspbe(after.reshape(-1, p.problem.dim)).reshape(after.shape[:2]))
-    right = eta * (e["C1"] + c.L1**2 * e["track"]) + 0.5 * c.L * eta**2 * p.mean(_square(p.updates[0]))
+    right = eta * (e["C1"] + c.L1**2 * e["track"]) + 0.5 * c.L * eta**2 * p.mean(square(p.updates[0]))
     return J - exact.mspbe(p.theta) + 0.5 * eta * e["gradient"], right
 
 
@@ -212,8 +114,8 @@ def _descent_projected(p: Points) -> Ratio:
     after, eta = _moved_theta(p, project=True)
     exact, e, c = p.problem.exact, p.errors, p.c
     J = p.mean(exact.mspbe(after.reshape(-1, p.problem.dim)).reshape(after.shape[:2]))
-    length = p.mean(_square(after - p.theta[:, None]))
-    mapping = _square(p.theta - _into_ball(p.theta - eta[:, None] * p.gradient, c.R)) / eta**2
+    length = p.mean(square(after - p.theta[:, None]))
+    mapping = square(p.theta - into_ball(p.theta - eta[:, None] * p.gradient, c.R)) / eta**2
     left = J - exact.mspbe(p.theta) + 0.5 * eta * mapping + (0.5 / eta - 0.5 * c.L) * length
     noise = c.L1**2 * (5 * e["track"] + 3 * e["track_ref"]) + 3 * c.L2**2 * e["moved"] + 2 * e["C1"]
     return left, 0.5 * eta * noise
@@ -226,7 +128,7 @@ def _away(p: Points) -> Ratio:
     mean_square = 3 * (e["gradient"] + e["C1"] + c.L1**2 * e["track"])
     noise = 3 * (c.L1**2 * (e["track"] + e["track_ref"]) + c.L2**2 * e["moved"])
     right = eta * e["moved"] + (eta + eta**2) * mean_square + eta**2 * noise
-    return p.mean(_square(after - p.theta_ref[:, None])) - e["moved"], right
+    return p.mean(square(after - p.theta_ref[:, None])) - e["moved"], right
 
 
 def _greedy_ratio(c: Sharp) -> float:
@@ -238,11 +140,11 @@ def _greedy_step(p: Points) -> Ratio:
     bound = greedy_bound(p.c, _greedy_ratio(p.c), None)
     exact, D = p.problem.exact, p.problem.exact.transitions.probability
     eta = p.eta_theta
-    after = _into_ball(p.theta[:, None] - eta[:, None, None] * p.sampled[0], p.c.R)
+    after = into_ball(p.theta[:, None] - eta[:, None, None] * p.sampled[0], p.c.R)
     omega = p.omega[:, None] - eta[:, None, None] / bound.x * p.sampled[1]
     flat = after.reshape(-1, p.problem.dim)
     J = exact.mspbe(flat).reshape(after.shape[:2]) @ D
-    track = _square(omega - exact.omega_star(flat).reshape(after.shape)) @ D
+    track = square(omega - exact.omega_star(flat).reshape(after.shape)) @ D
     fallen = J - exact.mspbe(p.theta) + bound.b * (track - p.errors["track"])
     return fallen + bound.rho * eta * p.errors["gradient"], bound.N * eta**2
 
@@ -377,12 +279,12 @@ def _climb(
     problem: Problem, c: Sharp, find: Callable[[Points], Ratio], rng: np.random.Generator, rounds: int, population: int
 ) -> float:
     size = Points.size(problem)
-    # Rounding decides where both sides vanish: a right side this small counts as this small.
-    floor = 1e-9 * (1 + c.R**2)
 
     def ratio(u: FloatArray) -> FloatArray:
-        left, right = find(Points.decode(problem, c, u))
-        return np.asarray(left / np.maximum(right, floor))
+        """Where both sides vanish rounding would decide: what it can make of the left one is taken off first."""
+        p = Points.decode(problem, c, u)
+        left, right = find(p)
+        return np.asarray((left - p.rounding) / np.maximum(right, p.rounding))
 
     u = rng.standard_normal((population, size)) * rng.choice([0.3, 1.0, 3.0], size=(population, 1))
     values = ratio(u)

@@ -52,9 +52,10 @@ def analyse(
     result : RunResult, optional
         A run of this algorithm on this problem: its measured E‖∇J(θ_ξ)‖² is put beside the bound.
     radius_omega : float, optional
-        R_ω, the radius of ω's projection, for the sharper theorems; default: that of θ's, as the algorithm has it.
+        R_ω, the radius of ω's projection, for the sharper theorems; default: the algorithm's own. With another one
+        their verdict is about that other algorithm, and says so.
     sampling : "markov" or "iid"
-        For the sharper theorems: batches of one trajectory, or of independent samples.
+        For the sharper theorems: batches of one trajectory, or of independent samples, which ``run`` does not draw.
 
     Returns
     -------
@@ -79,7 +80,7 @@ def analyse(
     _check_result(problem, algorithm, n_epochs, theta0, result)
     measured = None if result is None else _measured(problem, result)
     stated = assumptions.stated(problem, algorithm.radius)
-    own = algorithm.radius if radius_omega is None else radius_omega
+    own = algorithm.own_radius_omega if radius_omega is None else radius_omega
     practical = mean_dynamics_step_sizes(problem, theta0) if _smooth(problem) else None
     common = _settings(problem, algorithm) | {
         "n_epochs": n_epochs, "radius_omega": own, "sampling": sampling, "measured": measured, "practical": practical
@@ -96,8 +97,9 @@ def analyse(
             messages=(f"no constants, conditions or bound: {error}",),
         )  # fmt: skip
     updates = float(n_epochs) * algorithm.batch_size
-    known = stated + assumptions.implicit_assumptions(problem, both["corrected"], steps[0], updates, theta0, result)
     start = start_terms(problem, theta0, omega0, algorithm.radius, own)
+    known = stated + assumptions.implicit_assumptions(problem, both["corrected"], steps[0], updates, theta0, result)
+    known += assumptions.one_ball(algorithm.radius, algorithm.own_radius_omega, omega0)
     seen = sampled(problem, algorithm.radius) | sampled_deviations(problem, algorithm.radius, algorithm.radius)
     points = start_points(problem, theta0, omega0, algorithm.radius, own)
     counted = mixing_free(stated) if sampling == "iid" else stated

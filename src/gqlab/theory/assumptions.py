@@ -89,7 +89,7 @@ def implicit_assumptions(
 ) -> tuple[Assumption, ...]:
     """What the proof assumes without saying; ``c`` are the corrected constants, ``updates`` is TM."""
     return (
-        _omega_star_inside(problem, c),
+        omega_star_inside(problem, c),
         _stationary_point_inside(problem, c, theta0),
         _projection_idle(c, eta_theta, updates, theta0, result),
         Assumption(
@@ -100,7 +100,22 @@ def implicit_assumptions(
     )  # fmt: skip
 
 
-def _omega_star_inside(problem: Problem, c: Constants) -> Assumption:
+def one_ball(radius: float, radius_omega: float, omega0: ArrayLike | None) -> tuple[Assumption, ...]:
+    """That one ball serves θ and ω, and that ω begins in it: the paper's algorithm, and Theorem 1's."""
+    start = 0.0 if omega0 is None else float(np.linalg.norm(np.asarray(omega0)))
+    return (
+        Assumption(
+            "one radius for θ and ω", "R_ω = R", HOLDS if radius_omega == radius else FAILS,
+            f"R = {radius:g}, R_ω = {radius_omega:.6g}", {"radius": radius, "radius_omega": radius_omega},
+        ),
+        Assumption(
+            "ω_0 inside the ball", "‖ω_0‖ ≤ R", HOLDS if start <= radius * (1 + 1e-12) else FAILS,
+            f"‖ω_0‖ = {start:.4g}", {"norm": start, "radius": radius},
+        ),
+    )  # fmt: skip
+
+
+def omega_star_inside(problem: Problem, c: Constants) -> Assumption:
     points = random_points(np.random.default_rng(7), 4000, problem.dim, c.R)
     seen = float(np.linalg.norm(problem.exact.omega_star(points), axis=1).max())
     if c.omega_star <= c.R:

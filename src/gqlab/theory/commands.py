@@ -22,8 +22,8 @@ from gqlab.theory.adversary import largest_ratios
 from gqlab.theory.analyse import analyse
 from gqlab.theory.choose import schedule, start_terms
 from gqlab.theory.companion import GreedyReport, analyse_greedy
-from gqlab.theory.exponents import Growth, growth
-from gqlab.theory.greedy import best_greedy, samples_for
+from gqlab.theory.constants import corrected
+from gqlab.theory.exponents import Growth, greedy_plan, growth, one_ball_note, stays_note
 from gqlab.theory.report import Report, plain
 from gqlab.theory.search import least_samples
 from gqlab.theory.sharp import Sharp, sharp_constants
@@ -68,12 +68,12 @@ def theory(
     Args:
         problem: Which of the paper's problems.
         algorithm: VR-Greedy-GQ, or plain Greedy-GQ with its companion theorem.
-        sampling: One trajectory, or independent samples (for the sharper theorems).
+        sampling: One trajectory, or independent samples (for the sharper theorems), which no run draws.
         eta_theta: η_θ; default: the paper's (Garnet 0.02, Frozen Lake 0.2).
         eta_omega: η_ω; default: the paper's (Garnet 0.01, Frozen Lake 0.1).
         batch_size: M; default: the paper's 3000.
         radius: R, the radius of the projection.
-        radius_omega: R_ω, ω's own radius for the sharper theorems; "proved": the least one that is proved to hold ω*.
+        radius_omega: R_ω, the radius of ω's projection; default: R. "proved": the least one that is proved to hold ω*.
         n_epochs: T; default: the epochs that the paper's budget allows.
         epsilon: Also print the schedules that bring each bound to this ε.
         ratios: Also print the largest left/right that an adversary finds of every constant and inequality.
@@ -90,23 +90,25 @@ def theory(
     )
     subject = paper_problem(problem, checks.integer("seed", seed, least=0))
     theta0 = np.random.default_rng([seed, 2]).standard_normal(subject.dim)
-    own: Any = radius if radius_omega is None else radius_omega
+    own: Any = radius_omega
     c = None  # a report alone is given even where there are no constants
     if epsilon is not None or ratios or exponents or own == "proved":
-        c = sharp_constants(subject, radius, None if own == "proved" else own, sampling)
-        own = c.R_omega
-    common: dict[str, Any] = {"theta0": theta0, "radius_omega": own, "sampling": sampling}
+        c = sharp_constants(subject, radius, None if own == "proved" else radius if own is None else own, sampling)
+        own = c.R_omega if own == "proved" else own
+    common: dict[str, Any] = {"theta0": theta0, "sampling": sampling}
     report: Report | GreedyReport
     if algorithm == "greedy-gq":
-        report = analyse_greedy(subject, GreedyGQ(*steps, radius=radius), n_samples=T * M, **common)
+        report = analyse_greedy(subject, GreedyGQ(*steps, radius=radius, radius_omega=own), n_samples=T * M, **common)
     else:
-        report = analyse(subject, VRGreedyGQ(*steps, batch_size=M, radius=radius), n_epochs=T, **common)
+        made = VRGreedyGQ(*steps, batch_size=M, radius=radius, radius_omega=own)
+        report = analyse(subject, made, n_epochs=T, **common)
     plans = {} if epsilon is None or c is None else _plans(subject, algorithm, epsilon, c, theta0)
     tried = try_steps(subject, radius, theta0, M if algorithm == "vr-greedy-gq" else None)
     found = largest_ratios(subject, c) if ratios and c is not None else {}
     grown: tuple[Growth, ...] = ()
     if exponents and c is not None:
-        grown = growth(subject, c, start_terms(subject, theta0, None, c.R, c.R_omega))
+        start = start_terms(subject, theta0, None, c.R, c.R_omega)
+        grown = growth(subject, c, start, theta0_norm=float(np.linalg.norm(theta0)))
     if json:
         more: dict[str, Any] = {"schedules": {name: plain(plan) for name, plan in plans.items()}, "tried": plain(tried)}
         more |= {"ratios": found, "exponents": plain(grown)}
@@ -130,30 +132,32 @@ class Plan:
     samples: float
     bound: float
     detail: str
+    note: str = ""  # what of the theorem is not shown here
 
     def __str__(self) -> str:
-        return f"ε = {self.epsilon:g}: {self.samples:.3g} samples ({self.detail})"
+        return f"ε = {self.epsilon:g}: {self.samples:.3g} samples ({self.detail}{self.note and f'; {self.note}'})"
 
 
 def _plans(problem: Problem, algorithm: str, epsilon: float, c: Sharp, theta0: FloatArray) -> dict[str, Plan]:
     """The least numbers of samples, by theorem."""
-    start = start_terms(problem, theta0, None, c.R, c.R_omega)
+    start, norm = start_terms(problem, theta0, None, c.R, c.R_omega), float(np.linalg.norm(theta0))
     if algorithm == "greedy-gq":
-        n = samples_for(problem, c, epsilon, start)
-        found, eta_theta, total = best_greedy(problem, c, n, start)
-        return {"greedy": Plan(epsilon, n, total, f"η_θ = {eta_theta:.3g}, η_ω = {eta_theta / found.x:.3g}")}
-    out = {}
+        best = greedy_plan(problem, c, epsilon, start, norm)
+        pair = f"η_θ = {best.eta_theta:.3g}, η_ω = {best.eta_omega:.3g}"
+        return {"greedy": Plan(epsilon, best.samples, best.bound, pair, stays_note([best.leaves]))}
+    out, one_ball = {}, one_ball_note(problem, corrected(problem, c.R))
     for version in ("printed", "corrected"):
         old = schedule(problem, epsilon, c.R, version, theta0)
         note = "" if old.moves_float64 else "; such a step does not change a float64 parameter of size R"
         pair = f"T = {float(old.n_epochs):.3g}, M = {float(old.batch_size):.3g}, η_θ = {old.eta_theta:.3g}"
         detail = f"{pair}, η_ω = {old.eta_omega:.3g}{note}"
-        out[version] = Plan(epsilon, float(old.samples), old.bound, detail)
+        out[version] = Plan(epsilon, float(old.samples), old.bound, detail, one_ball)
     for name, theorem, order in (("interior", "interior", 2), ("interior, Lipschitz ω* alone", "interior", 1),
                                  ("projected", "projected", 2)):  # fmt: skip
-        plan = least_samples(c, theorem, epsilon, start, order)
+        plan = least_samples(c, theorem, epsilon, start, order, norm)
         pair = f"T = {plan.n_epochs:.3g}, M = {float(plan.batch_size):.3g}, η_θ = {plan.eta_theta:.3g}"
-        out[name] = Plan(epsilon, plan.samples, plan.bound, f"{pair}, η_ω = {plan.eta_omega:.3g}")
+        note = "" if plan.leaves is None else stays_note([plan.leaves])
+        out[name] = Plan(epsilon, plan.samples, plan.bound, f"{pair}, η_ω = {plan.eta_omega:.3g}", note)
     return out
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, replace
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from gqlab import checks
@@ -20,6 +21,7 @@ from gqlab.theory.report import Quantity, plain, quantity_lines
 from gqlab.theory.sampled import sampled
 from gqlab.theory.sharp import sharp_constants
 from gqlab.theory.statements import Statement, greedy_statement, mixing_free
+from gqlab.theory.theorems import leaves
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,7 @@ class GreedyReport:
     best_eta_theta: float
     best_eta_omega: float
     best_bound: float
+    best_leaves: float  # a bound on the probability that the run comes near the sphere with these steps
 
     def to_json(self) -> str:
         """The whole report; numbers beyond float64 are the strings "inf" and "-inf"."""
@@ -49,7 +52,7 @@ class GreedyReport:
         lines += ["", *quantity_lines(self.sharp), *self.statement.lines()]
         lines.append(
             f"  least bound for as many samples: {self.best_bound:.4g} with η_θ = {self.best_eta_theta:.4g}, "
-            f"η_ω = {self.best_eta_omega:.4g}"
+            f"η_ω = {self.best_eta_omega:.4g}; it comes near the sphere with probability {self.best_leaves:.4g} at most"
         )
         return "\n".join(lines)
 
@@ -96,17 +99,20 @@ def analyse_greedy(
     if not isinstance(algorithm, GreedyGQ):
         raise ValueError(f"algorithm is {algorithm!r}: this theorem is about gqlab.GreedyGQ")
     n_samples = checks.integer("n_samples", n_samples, least=1)
-    own = algorithm.radius if radius_omega is None else radius_omega
+    own = algorithm.own_radius_omega if radius_omega is None else radius_omega
     # Poisson's equation takes the place of batch means and of mixing: a periodic chain will do.
     c = replace(sharp_constants(problem, algorithm.radius, own, "iid"), sampling=sampling)
     known = assumptions.stated(problem, algorithm.radius)
     points = start_points(problem, theta0, omega0, c.R, c.R_omega)
     start = start_terms(problem, *points, c.R, c.R_omega)
     statement = greedy_statement(problem, algorithm, c, float(n_samples), points, start, mixing_free(known))
-    best, eta_theta, total = best_greedy(problem, c, float(n_samples), start)
+    theta0_norm = float(np.linalg.norm(points[0]))
+    best, eta_theta, total = best_greedy(problem, c, float(n_samples), start, theta0_norm)
+    probability = leaves(c, total * best.rho * n_samples * eta_theta, c.G * eta_theta, n_samples, theta0_norm)
     return GreedyReport(
         problem=repr(problem), algorithm=repr(algorithm), n_samples=n_samples, radius_omega=c.R_omega,
         sampling=sampling, assumptions=known,
         sharp=used(quantities(c, {**sampled(problem, c.R), "G": None, "H": None})),
         statement=statement, best_eta_theta=eta_theta, best_eta_omega=eta_theta / best.x, best_bound=total,
+        best_leaves=probability,
     )  # fmt: skip

@@ -6,17 +6,21 @@ like a logarithm.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from gqlab.checks import FloatArray
 from gqlab.problem import Problem
+from gqlab.theory.assumptions import FAILS, HOLDS, UNKNOWN, omega_star_inside
 from gqlab.theory.choose import least_plan
-from gqlab.theory.constants import corrected
-from gqlab.theory.greedy import samples_for
+from gqlab.theory.constants import Constants, corrected
+from gqlab.theory.greedy import best_greedy, samples_for
 from gqlab.theory.search import least_samples
 from gqlab.theory.sharp import Sharp
+from gqlab.theory.theorems import leaves
 
 #: ε, six decades of them below the largest.
 EPSILONS = tuple(10.0**-k for k in range(2, 9))
@@ -39,6 +43,7 @@ class Growth:
     proved: str
     epsilons: tuple[float, ...]
     samples: tuple[float, ...]
+    note: str = ""  # what of the theorem is not shown here
 
     @property
     def slopes(self) -> FloatArray:
@@ -47,14 +52,29 @@ class Growth:
     def __str__(self) -> str:
         counts = ", ".join(f"{n:.3g}" for n in self.samples)
         slopes = ", ".join(f"{slope:.3f}" for slope in self.slopes)
-        return f"{self.name}: samples {counts}; slopes {slopes} (proved: {self.proved})"
+        return f"{self.name}: samples {counts}; slopes {slopes} (proved: {self.proved}{self.note and f'; {self.note}'})"
+
+
+def one_ball_note(problem: Problem, c: Constants) -> str:
+    """What W ≤ R, which the paper's theorem needs, is here; nothing where it is proved."""
+    inside = omega_star_inside(problem, c)
+    words = {FAILS: "does not apply here, W > R", UNKNOWN: "W ≤ R is not shown here"}
+    return "" if inside.status == HOLDS else f"{words[inside.status]}: {inside.detail}"
+
+
+def stays_note(probabilities: Iterable[float]) -> str:
+    """How likely the runs are to come near the sphere, after which nothing is counted; nothing where they cannot."""
+    most = max(probabilities)
+    if most == 0:
+        return ""
+    return "that runs stay inside is not shown" if most == 1 else f"runs leave with a probability of at most {most:.3g}"
 
 
 def growth(
     problem: Problem, c: Sharp, start: tuple[float, float], epsilons: tuple[float, ...] = EPSILONS,
-    names: tuple[str, ...] = tuple(CASES),
+    names: tuple[str, ...] = tuple(CASES), theta0_norm: float = 0.0,
 ) -> tuple[Growth, ...]:  # fmt: skip
-    """Every case that is named; ``start`` is (J(θ_0), ‖ω_0 − ω*(θ_0)‖²).
+    """Every case that is named; ``start`` is (J(θ_0), ‖ω_0 − ω*(θ_0)‖²), ``theta0_norm`` is ‖θ_0‖.
 
     Examples
     --------
@@ -71,11 +91,34 @@ def growth(
     for name in names:
         theorem, order, proved = CASES[name]
         if theorem == "corrected":
-            plans = [least_plan(corrected(problem, c.R), epsilon, start) for epsilon in epsilons]
-            samples = [float(T) * M for T, M, *_ in plans]
+            own = corrected(problem, c.R)
+            plans = [least_plan(own, epsilon, start) for epsilon in epsilons]
+            samples, note = [float(T) * M for T, M, *_ in plans], one_ball_note(problem, own)
         elif theorem == "greedy":
-            samples = [samples_for(problem, c, epsilon, start) for epsilon in epsilons]
+            counts = [greedy_plan(problem, c, epsilon, start, theta0_norm) for epsilon in epsilons]
+            samples, note = [count.samples for count in counts], stays_note(count.leaves for count in counts)
         else:
-            samples = [least_samples(c, theorem, epsilon, start, order).samples for epsilon in epsilons]
-        out.append(Growth(name, proved, epsilons, tuple(samples)))
+            found = [least_samples(c, theorem, epsilon, start, order, theta0_norm) for epsilon in epsilons]
+            samples = [plan.samples for plan in found]
+            note = "" if theorem == "projected" else stays_note(plan.leaves or 0.0 for plan in found)
+        out.append(Growth(name, proved, epsilons, tuple(samples), note))
     return tuple(out)
+
+
+class GreedyPlan(NamedTuple):
+    """Steps of Greedy-GQ that bring its bound to ε, and how likely the run is to come near the sphere with them."""
+
+    samples: float
+    eta_theta: float
+    eta_omega: float
+    bound: float
+    leaves: float
+
+
+def greedy_plan(
+    problem: Problem, c: Sharp, epsilon: float, start: tuple[float, float], theta0_norm: float
+) -> GreedyPlan:
+    """The fewest samples of Greedy-GQ, with their steps."""
+    n = samples_for(problem, c, epsilon, start, theta0_norm)
+    found, eta, total = best_greedy(problem, c, n, start, theta0_norm)
+    return GreedyPlan(n, eta, eta / found.x, total, leaves(c, total * found.rho * n * eta, c.G * eta, n, theta0_norm))

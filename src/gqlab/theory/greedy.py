@@ -1,12 +1,13 @@
 """The companion theorem on plain Greedy-GQ: one sample at a time, constant or decaying steps with a fixed η_θ = x η_ω.
 
 Ψ = J(θ) + b‖ω − ω*(θ)‖² with b = xL₁²/(λ_C − 2xL₁L₃) falls, in expectation and up to noise, by ρη_θ‖∇J(θ)‖² a step,
-ρ = ¾ − bxL₃²/λ_C, so that for ξ drawn with probabilities η_t/Σ_s η_s
+ρ = ¾ − bxL₃²/λ_C, so that
 
-    E‖∇J(θ_ξ)‖² ≤ (1/ρ)(J(θ_0) + b‖ω_0 − ω*(θ_0)‖² + 2η_0 M_U + N Σ_t η_t²)/Σ_t η_t
+    Σ_t η_t E[‖∇J(θ_t)‖²; I_t]/Σ_t η_t ≤ (1/ρ)(J(θ_0) + b‖ω_0 − ω*(θ_0)‖² + 2η_0 M_U + N Σ_t η_t²)/Σ_t η_t,
 
-over the iterates before the first one within Gη_0 of the sphere. N is the noise of a step; M_U and a part of N are
-what the correlation of consecutive samples costs, through the solution of Poisson's equation: 0 for independent ones.
+I_t the event that no iterate up to θ_t came within Gη_0 of the sphere: a run that leaves early makes the left side
+small. N is the noise of a step; M_U and a part of N are what the correlation of consecutive samples costs, through the
+solution of Poisson's equation: 0 for independent ones.
 Constant steps of order T^{−1/2} give O(T^{−1/2}), so O(ε⁻²) samples; steps that decay like t^{−1/2} give O(log T/√T).
 """
 
@@ -63,14 +64,16 @@ class GreedyBound:
         start = J0 + self.b * tracking0 + 2 * float(etas[0]) * self.M_U
         return (start + self.N * float((etas**2).sum())) / (self.rho * float(etas.sum()))
 
-    def best(self, n_samples: float, J0: float, tracking0: float) -> tuple[float, float]:
-        """The constant η_θ with the least bound after so many samples, and that bound."""
+    def best(self, n_samples: float, J0: float, tracking0: float, most: float = 1.0) -> tuple[float, float]:
+        """The constant η_θ ≤ ``most`` with the least bound after so many samples, and that bound."""
+        if most <= 0:
+            return 0.0, math.inf
         start = J0 + self.b * tracking0
-        eta = min(1.0, math.sqrt(start / (self.N * n_samples))) if self.N > 0 else 1.0
+        eta = min(most, math.sqrt(start / (self.N * n_samples))) if self.N > 0 else most
         eta = max(eta, 1e-300)
         return eta, (start / (eta * n_samples) + 2 * self.M_U / n_samples + self.N * eta) / self.rho
 
-    def samples(self, epsilon: float, J0: float, tracking0: float) -> float:
+    def samples(self, epsilon: float, J0: float, tracking0: float, most: float = 1.0) -> float:
         """The least number of samples after which ``best`` is at most ε.
 
         With η = √(s/(Nn)) the bound is (2√(Ns)z + 2M_U z²)/ρ, z = n^{−1/2}: ε is reached where that is a root.
@@ -78,8 +81,11 @@ class GreedyBound:
         start, room = J0 + self.b * tracking0, epsilon * self.rho
         root = math.sqrt(self.N * start)
         z = room / (root + math.sqrt(root**2 + 2 * self.M_U * room)) if room > 0 else 0.0
-        if z > 0 and start * z**2 > self.N:  # that η is above 1: with η = 1 instead
-            return max(1.0, (start + 2 * self.M_U) / (room - self.N)) if room > self.N else math.inf
+        if most <= 0:
+            return math.inf
+        if z > 0 and start * z**2 > self.N * most**2:  # that η is too large: with the largest instead
+            left = room - self.N * most
+            return max(1.0, (start / most + 2 * self.M_U) / left) if left > 0 else math.inf
         return max(1.0, z**-2) if z > 0 else math.inf
 
 
@@ -153,11 +159,18 @@ def greedy_bound(c: Sharp, x: float, solved: Poisson | None) -> GreedyBound:
     return GreedyBound(x, b, rho, M_U, N + theta * c.G + omega * c.H / x, theta, omega)
 
 
+def largest_step(c: Sharp, theta0_norm: float) -> float:
+    """The largest η_θ ≤ 1 with which θ_0 lies Gη_θ inside the sphere; 0 where there is none."""
+    return min(1.0, max(0.0, (c.R - theta0_norm) / c.G))
+
+
 @checked
 def best_greedy(
-    problem: Problem, c: Sharp, n_samples: float, start: tuple[float, float]
+    problem: Problem, c: Sharp, n_samples: float, start: tuple[float, float], theta0_norm: float = 0.0
 ) -> tuple[GreedyBound, float, float]:
     """The ratio x and the constant η_θ with the least bound after so many samples, and that bound.
+
+    ``theta0_norm`` is ‖θ_0‖, which must be Gη_θ inside the sphere: η_θ ≤ (R − ‖θ_0‖)/G.
 
     Examples
     --------
@@ -171,21 +184,24 @@ def best_greedy(
     1.0
     """
     solved = None if c.sampling == "iid" else poisson(problem)
+    most = largest_step(c, theta0_norm)
 
     def value(log_x: FloatArray) -> FloatArray:
         out = np.full(len(log_x), math.inf)
         for k, log in enumerate(log_x):
             found = greedy_bound(c, math.exp(log), solved)
             if found.holds:
-                out[k] = math.log(max(found.best(n_samples, *start)[1], 1e-300))
+                out[k] = math.log(max(found.best(n_samples, *start, most)[1], 1e-300))
         return out
 
     x = math.exp(float(zoom(value, RATIOS)[0]))
     found = greedy_bound(c, x, solved)
-    return found, *found.best(n_samples, *start)
+    return found, *found.best(n_samples, *start, most)
 
 
-def samples_for(problem: Problem, c: Sharp, epsilon: float, start: tuple[float, float]) -> float:
+def samples_for(
+    problem: Problem, c: Sharp, epsilon: float, start: tuple[float, float], theta0_norm: float = 0.0
+) -> float:
     """The least number of samples after which the best constant steps bring the bound to ε.
 
     Examples
@@ -200,10 +216,15 @@ def samples_for(problem: Problem, c: Sharp, epsilon: float, start: tuple[float, 
     True
     """
     solved = None if c.sampling == "iid" else poisson(problem)
+    most = largest_step(c, theta0_norm)
+    if most <= 0:
+        raise ValueError(f"theta0_norm is {theta0_norm:g}, on the sphere of radius {c.R:g}: no step leaves room for it")
 
     def value(log_x: FloatArray) -> FloatArray:
         found = [greedy_bound(c, math.exp(log), solved) for log in log_x]
-        return np.array([math.log(bound.samples(epsilon, *start)) if bound.holds else math.inf for bound in found])
+        return np.array(
+            [math.log(bound.samples(epsilon, *start, most)) if bound.holds else math.inf for bound in found]
+        )
 
     x = math.exp(float(zoom(value, RATIOS)[0]))
-    return float(math.ceil(greedy_bound(c, x, solved).samples(epsilon, *start)))
+    return float(math.ceil(greedy_bound(c, x, solved).samples(epsilon, *start, most)))

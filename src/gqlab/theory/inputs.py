@@ -31,6 +31,7 @@ RANGES = {
     "epsilon": (1e-20, 1e20),
     "T": (1.0, 1e200),
     "start": (0.0, 1e100),
+    "theta0_norm": (0.0, 1e20),
 }
 
 #: The least whole numbers.
@@ -55,6 +56,7 @@ def in_range(name: str, value: Any, infinite: bool = False) -> float:
 def _algorithm(name: str, value: Any, others: Mapping[str, Any]) -> Algorithm:
     checks.instance(name, value, Algorithm, "one such as gqlab.VRGreedyGQ()")
     in_range("radius", value.radius, infinite=True)
+    in_range("radius_omega", value.own_radius_omega, infinite=True)
     for eta in ("eta_theta", "eta_omega"):
         if isinstance(getattr(value, eta), float) and getattr(value, eta) > 0:
             in_range(eta, getattr(value, eta))

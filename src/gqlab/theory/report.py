@@ -19,7 +19,7 @@ from gqlab.theory.statements import Statement
 #: What is computed from a record's fields and belongs into its JSON.
 PROPERTIES = (
     "margin", "holds", "total", "groups", "dominating", "reached", "conditions_hold", "says_something", "applies",
-    "certifies_progress",
+    "certifies_progress", "staying",
 )  # fmt: skip
 
 SYMBOLS = {

@@ -1,9 +1,10 @@
 """Choosing the steps, the batch and the epochs of the sharper theorems.
 
 For given η_ω and M every need of a theorem weakens as η_θ falls, so the admissible η_θ form an interval from 0 and its
-end is found by bisection. What is left, log η_ω and log M and the fraction of that end, is searched on a grid that is
-refined around its best point. A point that is returned has been checked against every need; that no other is better is
-not proved.
+end is found by bisection. The interior theorem counts iterates as long as they are 3Gη_θ inside the sphere: where θ_0
+is not, nothing is counted, so η_θ ends at (R − ‖θ_0‖)/3G as well. What is left, log η_ω and log M and the fraction of
+that end, is searched on a grid that is refined around its best point. A point that is returned has been checked
+against every need; that no other is better is not proved.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 from gqlab.checks import FloatArray
 from gqlab.theory.inputs import checked
 from gqlab.theory.sharp import Sharp
-from gqlab.theory.theorems import Evaluation, evaluate
+from gqlab.theory.theorems import Evaluation, evaluate, leaves
 
 #: Step sizes and batches are sought between these.
 SMALLEST_STEP, MOST_SAMPLES = 1e-60, 1e40
@@ -33,7 +34,11 @@ INSIDE = 1 - 1e-9
 
 @dataclass(frozen=True)
 class Choice:
-    """Steps, batch and epochs with the bound that they give; ``needs`` are margins, none negative."""
+    """Steps, batch and epochs with the bound that they give; ``needs`` are margins, none negative.
+
+    ``leaves`` bounds the probability that the run comes near the sphere, after which its iterates are not counted
+    (None: for the projected theorem, and for T → ∞).
+    """
 
     theorem: str
     order: int
@@ -43,6 +48,7 @@ class Choice:
     n_epochs: float
     bound: float
     needs: dict[str, float]
+    leaves: float | None = None
 
     @property
     def samples(self) -> float:
@@ -56,8 +62,9 @@ class Choice:
         )
 
 
-def edge(c: Sharp, theorem: str, eta_omega: FloatArray, M: Any, order: int = 2) -> FloatArray:
+def edge(c: Sharp, theorem: str, eta_omega: FloatArray, M: Any, order: int = 2, theta0_norm: float = 0.0) -> FloatArray:
     """The largest admissible η_θ for each η_ω; 0 where there is none."""
+    shell = max(0.0, (c.R - theta0_norm) / (3 * c.G)) if theorem == "interior" else math.inf
     low = np.full(np.broadcast(eta_omega, M).shape, math.log(SMALLEST_STEP))
     high = np.zeros_like(low)
     with np.errstate(all="ignore"):
@@ -66,12 +73,12 @@ def edge(c: Sharp, theorem: str, eta_omega: FloatArray, M: Any, order: int = 2) 
             middle = (low + high) / 2
             holds = evaluate(c, theorem, np.exp(middle), eta_omega, M, order).holds
             low, high = np.where(holds, middle, low), np.where(holds, high, middle)
-    return np.where(possible, np.exp(low) * INSIDE, 0.0)
+    return np.where(possible, np.minimum(np.exp(low), shell) * INSIDE, 0.0)
 
 
 @checked
-def largest_eta_theta(c: Sharp, theorem: str, M: int, order: int = 2) -> Choice:
-    """The admissible pair with the largest η_θ, and the bound at T → ∞.
+def largest_eta_theta(c: Sharp, theorem: str, M: int, order: int = 2, theta0_norm: float = 0.0) -> Choice:
+    """The admissible pair with the largest η_θ, and the bound at T → ∞; ``theta0_norm`` is ‖θ_0‖.
 
     Examples
     --------
@@ -84,11 +91,11 @@ def largest_eta_theta(c: Sharp, theorem: str, M: int, order: int = 2) -> Choice:
     """
 
     def value(log_omega: FloatArray) -> FloatArray:
-        return -np.log(np.maximum(edge(c, theorem, np.exp(log_omega), M, order), 1e-300))
+        return -np.log(np.maximum(edge(c, theorem, np.exp(log_omega), M, order, theta0_norm), 1e-300))
 
     best = zoom(value, [(math.log(SMALLEST_STEP), 0.0)])
     eta_omega = np.exp(best)
-    eta_theta = float(edge(c, theorem, eta_omega, M, order)[0])
+    eta_theta = float(edge(c, theorem, eta_omega, M, order, theta0_norm)[0])
     if eta_theta == 0:
         raise ValueError(f"no step sizes above {SMALLEST_STEP:g} satisfy what the theorem needs")
     return choice(c, theorem, eta_theta, float(eta_omega[0]), M, math.inf, (0.0, 0.0), order)
@@ -96,33 +103,56 @@ def largest_eta_theta(c: Sharp, theorem: str, M: int, order: int = 2) -> Choice:
 
 def choice(
     c: Sharp, theorem: str, eta_theta: float, eta_omega: float, M: int, T: float, start: tuple[float, float],
-    order: int = 2,
+    order: int = 2, theta0_norm: float = 0.0,
 ) -> Choice:  # fmt: skip
     """The theorem at one point; ``start`` is (J(θ_0), ‖ω_0 − ω*(θ_0)‖²)."""
     with np.errstate(all="ignore"):
         found = evaluate(c, theorem, eta_theta, eta_omega, float(M), order)
         total = sum(float(term) for term in found.terms(T, *start).values())
     needs = {name: float(value) for name, value in found.needs.items()}
-    return Choice(theorem, order, eta_theta, eta_omega, int(M), T, total, needs)
+    probability = None
+    if theorem == "interior" and math.isfinite(T):
+        risen = total * float(found.coefficients["rho"]) * eta_theta * T * M
+        probability = leaves(c, risen, 3 * c.G * eta_theta, T * M, theta0_norm)
+    return Choice(theorem, order, eta_theta, eta_omega, int(M), T, total, needs, probability)
 
 
 @checked
-def best_steps(c: Sharp, theorem: str, M: int, T: float, start: tuple[float, float], order: int = 2) -> Choice:
+def best_steps(
+    c: Sharp, theorem: str, M: int, T: float, start: tuple[float, float], order: int = 2, theta0_norm: float = 0.0
+) -> Choice:
     """The admissible steps with the least bound for these M and T."""
 
     def value(log_omega: FloatArray, log_fraction: FloatArray) -> FloatArray:
-        return _total(c, theorem, order, M, log_omega, log_fraction, lambda found: found.terms(T, *start))
+        found, possible = _evaluated(c, theorem, order, M, log_omega, log_fraction, theta0_norm)
+        return np.where(possible, np.log(sum(found.terms(T, *start).values())), math.inf)
 
     box = [(math.log(SMALLEST_STEP), 0.0), (math.log(SMALLEST_FRACTION), 0.0)]
     log_omega, log_fraction = zoom(value, box)
     eta_omega = np.exp(log_omega)
-    eta_theta = float(edge(c, theorem, np.array([eta_omega]), M, order)[0] * math.exp(log_fraction))
-    return choice(c, theorem, eta_theta, float(eta_omega), M, T, start, order)
+    eta_theta = float(edge(c, theorem, np.array([eta_omega]), M, order, theta0_norm)[0] * math.exp(log_fraction))
+    return choice(c, theorem, eta_theta, float(eta_omega), M, T, start, order, theta0_norm)
 
 
 @checked
-def least_samples(c: Sharp, theorem: str, epsilon: float, start: tuple[float, float], order: int = 2) -> Choice:
+def least_samples(
+    c: Sharp, theorem: str, epsilon: float, start: tuple[float, float], order: int = 2, theta0_norm: float = 0.0
+) -> Choice:
     """T, M and the steps with the least TM whose bound is at most ε.
+
+    Parameters
+    ----------
+    c : Sharp
+        What ``sharp_constants`` gives.
+    theorem : "interior" or "projected"
+        What "interior" bounds counts iterates until the run comes near the sphere: see ``leaves`` of the result.
+    epsilon : float
+    start : (float, float)
+        J(θ_0) and ‖ω_0 − ω*(θ_0)‖².
+    order : 2 or 1
+        Of the expansion of ω*, for "interior".
+    theta0_norm : float
+        ‖θ_0‖, which must be 3Gη_θ inside the sphere for "interior".
 
     Examples
     --------
@@ -137,7 +167,7 @@ def least_samples(c: Sharp, theorem: str, epsilon: float, start: tuple[float, fl
 
     def value(log_M: FloatArray, log_omega: FloatArray, log_fraction: FloatArray) -> FloatArray:
         M = np.exp(log_M)
-        per_T, rest = _split(c, theorem, order, M, log_omega, log_fraction, start)
+        per_T, rest = _split(c, theorem, order, M, log_omega, log_fraction, start, theta0_norm)
         with np.errstate(over="ignore"):
             T = np.maximum(per_T / np.maximum(epsilon - rest, 1e-300), 1.0)
         far = 1e6 + np.log(np.maximum(rest, 1e-300) / epsilon)  # misses ε, in the order of how far
@@ -149,11 +179,11 @@ def least_samples(c: Sharp, theorem: str, epsilon: float, start: tuple[float, fl
         raise ValueError(f"epsilon is {epsilon:g}: no batch of up to {MOST_SAMPLES:g} samples brings the bound there")
     M = math.ceil(math.exp(point[0]))
     log_omega, log_fraction = np.array([point[1]]), np.array([point[2]])
-    per_T, rest = _split(c, theorem, order, np.array([float(M)]), log_omega, log_fraction, start)
+    per_T, rest = _split(c, theorem, order, np.array([float(M)]), log_omega, log_fraction, start, theta0_norm)
     T = float(max(1, math.ceil(float(per_T[0]) / (epsilon - float(rest[0])) * (1 + 1e-12))))
     eta_omega = np.exp(log_omega)
-    eta_theta = float(edge(c, theorem, eta_omega, float(M), order)[0] * math.exp(point[2]))
-    return choice(c, theorem, eta_theta, float(eta_omega[0]), M, T, start, order)
+    eta_theta = float(edge(c, theorem, eta_omega, float(M), order, theta0_norm)[0] * math.exp(point[2]))
+    return choice(c, theorem, eta_theta, float(eta_omega[0]), M, T, start, order, theta0_norm)
 
 
 def zoom(
@@ -178,30 +208,22 @@ def zoom(
 
 
 def _evaluated(
-    c: Sharp, theorem: str, order: int, M: Any, log_omega: FloatArray, log_fraction: FloatArray
+    c: Sharp, theorem: str, order: int, M: Any, log_omega: FloatArray, log_fraction: FloatArray, theta0_norm: float
 ) -> tuple[Evaluation, NDArray[np.bool_]]:
     """At fractions of the edge; the last axis is that of the fractions, and the edge is the same all along it."""
     eta_omega = np.exp(log_omega)
-    most = edge(c, theorem, eta_omega[..., :1], np.broadcast_to(M, eta_omega.shape)[..., :1], order)
+    most = edge(c, theorem, eta_omega[..., :1], np.broadcast_to(M, eta_omega.shape)[..., :1], order, theta0_norm)
     eta_theta = np.maximum(most, SMALLEST_STEP) * np.exp(log_fraction)
     with np.errstate(all="ignore"):
         return evaluate(c, theorem, eta_theta, eta_omega, M, order), most > 0
 
 
-def _total(
-    c: Sharp, theorem: str, order: int, M: Any, log_omega: FloatArray, log_fraction: FloatArray,
-    terms: Callable[[Evaluation], dict[str, Any]],
-) -> FloatArray:  # fmt: skip
-    found, possible = _evaluated(c, theorem, order, M, log_omega, log_fraction)
-    return np.where(possible, np.log(sum(terms(found).values())), math.inf)
-
-
 def _split(
     c: Sharp, theorem: str, order: int, M: Any, log_omega: FloatArray, log_fraction: FloatArray,
-    start: tuple[float, float],
+    start: tuple[float, float], theta0_norm: float,
 ) -> tuple[FloatArray, FloatArray]:  # fmt: skip
     """The bound as per_T/T + rest; infinite where the steps are not admissible."""
-    found, possible = _evaluated(c, theorem, order, M, log_omega, log_fraction)
+    found, possible = _evaluated(c, theorem, order, M, log_omega, log_fraction, theta0_norm)
     terms = found.terms(1.0, *start)
     per_T = terms["initialisation"] + terms["tracking: start"]
     rest = terms["batch"] + terms["tracking: batch"]

@@ -18,12 +18,12 @@ from gqlab.theory.greedy import LEAST_RHO, greedy_bound, poisson
 from gqlab.theory.inputs import checked
 from gqlab.theory.search import Choice, largest_eta_theta
 from gqlab.theory.sharp import Sharp
-from gqlab.theory.theorems import THEOREMS, evaluate
+from gqlab.theory.theorems import THEOREMS, evaluate, leaves
 
 BOUNDED = {
-    "interior": "E‖∇J(θ_ξ)‖² over the iterates before the first one within 3Gη_θ of the sphere",
+    "interior": "(1/TM) Σ_t E‖∇J(θ_t)‖² over the iterates before the first one within 3Gη_θ of the sphere",
     "projected": "E‖𝒢(θ_ξ)‖² over all iterates, 𝒢 = (θ − Π_R[θ − η_θ∇J(θ)])/η_θ",
-    "greedy": "E‖∇J(θ_ξ)‖² over the iterates before the first one within Gη_θ of the sphere",
+    "greedy": "(1/n) Σ_t E‖∇J(θ_t)‖² over the iterates before the first one within Gη_θ of the sphere",
 }
 
 NEEDS = {
@@ -48,7 +48,10 @@ TERMS = {
 
 @dataclass(frozen=True)
 class Statement:
-    """One theorem at the given steps. ``needs`` are margins: what the proof needs holds where none is negative."""
+    """One theorem at the given steps. ``needs`` are margins: what the proof needs holds where none is negative.
+
+    ``guarantee`` is "yes" for the algorithm as it was given; a "yes" with a comma is about another one, and says which.
+    """
 
     name: str
     bounds: str
@@ -77,9 +80,20 @@ class Statement:
         return self.total < self.trivial
 
     @property
+    def staying(self) -> float:
+        """The bound on the mean of ‖∇J‖² over all iterates, given that the run never comes near the sphere.
+
+        That is total/(1 − leaves), and infinite where leaves is 1; for the projected theorem, which counts every
+        iterate, the total itself.
+        """
+        if self.leaves is None:
+            return self.total
+        return self.total / (1 - self.leaves) if self.leaves < 1 else math.inf
+
+    @property
     def certifies_progress(self) -> bool:
-        """Whether a guarantee is given and its bound lies below the value at θ_0."""
-        return self.guarantee == "yes" and self.total < self.at_start
+        """Whether a guarantee is given and, given that the run stays inside, its bound lies below the value at θ_0."""
+        return self.guarantee == "yes" and self.staying < self.at_start
 
     def lines(self) -> Iterator[str]:
         title = {"interior": "Sharper, interior", "projected": "Sharper, projected", "greedy": "Greedy-GQ"}[self.name]
@@ -91,11 +105,15 @@ class Statement:
         yield f"  {'total':<20}{self.total:>12.5g}  (C_∇J² = {self.trivial:.5g}; at θ_0 it is {self.at_start:.5g})"
         if self.leaves is not None:
             yield f"  the probability that the run ever comes that near the sphere is at most {self.leaves:.4g}"
+            if self.leaves < 1:
+                yield f"  the mean of ‖∇J‖² over the runs that never do is at most {self.staying:.5g}"
         if self.largest is not None:
             yield f"  largest admissible pair: {self.largest}"
         reasons = self.reasons
-        if self.guarantee == "yes" and not self.says_something:
+        if self.guarantee.startswith("yes") and not self.says_something:
             reasons = ("true, but the bound says nothing: it is above C_∇J²",)
+        elif self.guarantee.startswith("yes") and self.leaves == 1:
+            reasons = ("true of the iterates that are counted; that the run stays inside is not shown",)
         yield f"  guarantee: {self.guarantee}" + (f" ({'; '.join(reasons)})" if reasons else "")
 
 
@@ -106,31 +124,27 @@ def statements(
     """Both theorems on VR-Greedy-GQ; ``points`` are (θ_0, ω_0), ``start`` is (J(θ_0), ‖ω_0 − ω*(θ_0)‖²)."""
     out = []
     (eta_theta, eta_omega), M = constant_steps(algorithm), float(algorithm.batch_size)
+    theta0_norm = float(np.linalg.norm(points[0]))
     for name in THEOREMS:
         with np.errstate(all="ignore"):
             found = evaluate(c, name, eta_theta, eta_omega, M)
             terms = {key: _number(value, math.inf) for key, value in found.terms(float(n_epochs), *start).items()}
         needs = {key: _number(value) for key, value in found.needs.items()}
         shell = 3 * c.G * eta_theta if name == "interior" else 0.0
-        word, reasons = _verdict(c, known, needs, points, shell)
+        word, reasons = _verdict(algorithm, c, known, needs, points, shell)
         at_start = _at_start(problem, c, points[0], eta_theta if name == "projected" else None)
         coefficients = {key: _number(value) for key, value in found.coefficients.items()}
         try:
-            largest = largest_eta_theta(c, name, algorithm.batch_size)
+            largest = largest_eta_theta(c, name, algorithm.batch_size, theta0_norm=theta0_norm)
         except ValueError:
             largest = None
-        leaves = None
+        probability = None
         if name == "interior":
-            left = sum(terms.values()) * coefficients["rho"] * eta_theta * n_epochs * M
-            leaves = _probability(left, c.least_J(c.R - shell))
-        value = (terms, coefficients, c.C_grad_J**2, at_start, word, reasons, largest, leaves)
+            risen = sum(terms.values()) * coefficients["rho"] * eta_theta * n_epochs * M
+            probability = leaves(c, risen, shell, n_epochs * M, theta0_norm)
+        value = (terms, coefficients, c.C_grad_J**2, at_start, word, reasons, largest, probability)
         out.append(Statement(name, BOUNDED[name], needs, *value))
     return tuple(out)
-
-
-def _probability(mean: float, level: float) -> float:
-    """Markov's inequality: Ψ ≥ J ≥ level where the run leaves, so that has a probability of at most mean/level."""
-    return min(1.0, mean / level) if level > 0 else 1.0
 
 
 def greedy_statement(
@@ -152,23 +166,21 @@ def greedy_statement(
     }
     if any(margin < 0 for margin in needs.values()):
         terms = dict.fromkeys(terms, math.inf)
-    word, reasons = _verdict(c, known, needs, points, c.G * eta_theta)
+    shell = c.G * eta_theta
+    word, reasons = _verdict(algorithm, c, known, needs, points, shell)
+    risen = sum(terms.values()) * scale * eta_theta
     coefficients = {"b": found.b, "rho": found.rho, "M_U": found.M_U, "N": found.N}
     return Statement(
         "greedy", BOUNDED["greedy"], needs, terms, coefficients, c.C_grad_J**2, _at_start(problem, c, points[0], None),
-        word, reasons, None,
-        _probability(sum(terms.values()) * scale * eta_theta, c.least_J(c.R - c.G * eta_theta)),
+        word, reasons, None, leaves(c, risen, shell, n_samples, float(np.linalg.norm(points[0]))),
     )  # fmt: skip
 
 
 def _verdict(
-    c: Sharp,
-    known: tuple[Assumption, ...],
-    needs: dict[str, float],
-    points: tuple[FloatArray, FloatArray],
-    shell: float,
-) -> tuple[str, tuple[str, ...]]:
-    """ "yes" or "no", and why: nothing here depends on the run."""
+    algorithm: GreedyGQ | VRGreedyGQ, c: Sharp, known: tuple[Assumption, ...], needs: dict[str, float],
+    points: tuple[FloatArray, FloatArray], shell: float,
+) -> tuple[str, tuple[str, ...]]:  # fmt: skip
+    """ "yes", for the algorithm or for another one that is named, or "no", and why: nothing here depends on the run."""
     reasons = [f"{a.name}: {a.status}" for a in known if a.status != HOLDS]
     if not c.tracks:
         reasons.append(f"W = {c.omega_star:.4g} is not known to be at most R_ω = {c.R_omega:.4g}")
@@ -178,7 +190,14 @@ def _verdict(
         reasons.append("ω_0 lies outside its ball")
     if any(not margin >= 0 for margin in needs.values()):
         reasons.append("a need of the proof fails")
-    return ("no" if reasons else "yes"), tuple(reasons)
+    if reasons:
+        return "no", tuple(reasons)
+    others = []
+    if c.R_omega != algorithm.own_radius_omega:
+        others.append(f"for ω projected on R_ω = {c.R_omega:.4g} (the algorithm has {algorithm.own_radius_omega:.4g})")
+    if c.sampling == "iid":
+        others.append("for i.i.d. batches, which run() does not draw")
+    return ", ".join(["yes", *others]), ()
 
 
 def mixing_free(known: tuple[Assumption, ...]) -> tuple[Assumption, ...]:

@@ -11,7 +11,8 @@ on one step of the tracking error, given the batch and in expectation,
 and on the same telescoping sum. They differ in how θ moves:
 
 ``interior``
-    E‖∇J(θ_ξ)‖² of the iterates before the first one within 3Gη_θ of the sphere. ``order`` 2 expands ω* to second order
+    The sum of E‖∇J(θ_t)‖² over the iterates before the first one within 3Gη_θ of the sphere, divided by all TM: a
+    run that leaves early makes it small, so :func:`leaves` belongs to it. ``order`` 2 expands ω* to second order
     (then N₀, S ~ η_ω² + η_θ²: O(ε^{−5/3}) samples), ``order`` 1 only uses that ω* is Lipschitz (O(ε^{−7/4})).
 ``projected``
     E‖𝒢(θ_ξ)‖² of all iterates, 𝒢 the projected-gradient mapping: nothing is assumed of the run (O(ε^{−2})).
@@ -117,6 +118,32 @@ def tracking_step(c: Sharp, theorem: str, eta_theta: Any, eta_omega: Any, order:
         N_s=0.0 * e2,
         N0=N0 + (4 * mean + 3 * N * e2) * c.C1,
     )
+
+
+def leaves(c: Sharp, risen: float, longest: float, n_steps: float, theta0_norm: float) -> float:
+    """A bound on the probability that some iterate lies outside the ball of radius R − ``longest``.
+
+    ``longest`` bounds a step of θ; ``risen`` is the right side of the theorem before it is divided: Ψ_0 and all that
+    was added to it. Ψ ≥ J ≥ c.least_J where the run leaves, so Markov's inequality bounds the probability. A run that
+    is too short to leave does not.
+
+    Examples
+    --------
+    >>> import numpy as np, gqlab as gq
+    >>> from gqlab.theory.sharp import sharp_constants
+    >>> mdp = gq.FiniteMDP([[[0.75, 0.25]], [[0.25, 0.75]]], [[0.03], [0.0]], discount=0.1)
+    >>> problem = gq.Problem(mdp, np.eye(2)[:, None, :], target=gq.FixedPolicy([[1.0], [1.0]]))
+    >>> c = sharp_constants(problem, 1.0)
+    >>> leaves(c, 0.1, 0.01, 40, 0.5), leaves(c, 0.1, 0.01, 60, 0.5) > 0, leaves(c, 0.0, 0.01, 1, 0.995)
+    (0.0, True, 1.0)
+    """
+    inner = c.R - longest
+    if not theta0_norm <= inner:
+        return 1.0
+    if theta0_norm + n_steps * longest <= inner:
+        return 0.0
+    level = c.least_J(inner)
+    return min(1.0, risen / level) if level > 0 else 1.0
 
 
 def _epoch(t: Tracking, M: Any, w: Any, v: Any) -> tuple[Any, Any, Any]:
