@@ -128,8 +128,8 @@ REPAIRS: tuple[Repair, ...] = (
         "slip",
         "E⟨F_i, F_j⟩ ≤ Λρ^{|i−j|}F²",
         "v_X, which has 2 d(|i−j|−1) where the paper has Λρ^{|i−j|}",
-        "x_i contains s_{i+1} (after an end its law), one step nearer to x_j; neighbours (|i−j| = 1) have no mixing at all, and "
-        "Assumption 4 says nothing about t = 0. The factor 2 belongs to d_TV = ½Σ|p − μ|, a convention that "
+        "x_i contains s_{i+1} (after an end its law), one step nearer to x_j; neighbours (|i−j| = 1) have no mixing at "
+        "all, and Assumption 4 says nothing about t = 0. The factor 2 belongs to d_TV = ½Σ|p − μ|, a convention that "
         "the paper does not state: with Σ|p − μ| it is not needed",
     ),
     Repair(
