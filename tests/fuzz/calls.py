@@ -243,6 +243,7 @@ VALID: dict[str, Callable[[], st.SearchStrategy[Any]]] = {
     "M": lambda: one(1, 1000, 10**9),
     "T": lambda: one(1, 1000, 1e9),
     "start": lambda: one((1.0, 1.0), (0.0, 0.0)),
+    "theta0_norm": lambda: one(0.0, 0.5, 1e3),
     "name": lambda: one("policy"),
     "path": lambda: one("no/such/folder/file.npz"),
     "parameters": lambda: one({}, {"eta_theta": [0.1, 0.2]}, {"radius": 2.0, "eta_omega": 0.5}),

@@ -96,11 +96,17 @@ def test_steps_keep_the_shell_that_the_theorem_needs() -> None:
     n = samples_for(problem, free, 10.0, (10.0, 1.0), 0.999)
     assert gq.theory.best_greedy(problem, free, n, (10.0, 1.0), 0.999)[2] <= 10 * (1 + 1e-9)
     assert gq.theory.best_greedy(problem, free, 0.99 * n, (10.0, 1.0), 0.999)[2] > 10
-    assert gq.theory.best_greedy(problem, free, 100.0, (10.0, 1.0), 1.0)[1:] == (0.0, math.inf)
-    with pytest.raises(ValueError, match="theta0_norm is 1, on the sphere"):
-        samples_for(problem, free, 10.0, (10.0, 1.0), 1.0)
-    with pytest.raises(ValueError, match="no batch"):
-        gq.theory.least_samples(c, "interior", 0.5, (0.3, 0.5), theta0_norm=1.0)
+    for call in (
+        lambda: samples_for(problem, free, 10.0, (10.0, 1.0), 1.0),
+        lambda: gq.theory.best_greedy(problem, free, 100.0, (10.0, 1.0), 1.0),
+        lambda: gq.theory.least_samples(c, "interior", 0.5, (0.3, 0.5), theta0_norm=1.0),
+        lambda: gq.theory.largest_eta_theta(c, "interior", 10, theta0_norm=1.0),
+    ):
+        with pytest.raises(ValueError, match="theta0_norm is 1, expected a number below the radius, 1"):
+            call()
+    report = gq.theory.analyse_greedy(problem, gq.GreedyGQ(1e-4, 1e-3, 1.0, radius_omega=2.0), 100, [1.0, 0.0])
+    assert (report.best_bound, report.statement.guarantee) == (None, "no")
+    assert "least bound" not in str(report)
 
 
 def test_the_paper_s_theorem_wants_omega_to_begin_in_the_ball() -> None:

@@ -26,7 +26,10 @@ from gqlab.theory.theorems import leaves
 
 @dataclass(frozen=True)
 class GreedyReport:
-    """The theorem at the given steps, and the steps that it would choose for the same number of samples."""
+    """The theorem at the given steps, and the steps that it would choose for the same number of samples.
+
+    Those are None where θ_0 lies on the sphere: no step is small enough then.
+    """
 
     problem: str
     algorithm: str
@@ -36,10 +39,10 @@ class GreedyReport:
     assumptions: tuple[Assumption, ...]
     sharp: dict[str, Quantity]
     statement: Statement
-    best_eta_theta: float
-    best_eta_omega: float
-    best_bound: float
-    best_leaves: float  # a bound on the probability that the run comes near the sphere with these steps
+    best_eta_theta: float | None
+    best_eta_omega: float | None
+    best_bound: float | None
+    best_leaves: float | None  # a bound on the probability that the run comes near the sphere with these steps
 
     def to_json(self) -> str:
         """The whole report; numbers beyond float64 are the strings "inf" and "-inf"."""
@@ -50,10 +53,11 @@ class GreedyReport:
         lines = [f"{self.problem}, {self.algorithm}, {self.n_samples} samples ({samples})", "", "Assumptions"]
         lines += [f"  [{a.status}] {a.name}: {a.detail}" for a in self.assumptions]
         lines += ["", *quantity_lines(self.sharp), *self.statement.lines()]
-        lines.append(
-            f"  least bound for as many samples: {self.best_bound:.4g} with η_θ = {self.best_eta_theta:.4g}, "
-            f"η_ω = {self.best_eta_omega:.4g}; it comes near the sphere with probability {self.best_leaves:.4g} at most"
-        )
+        if self.best_bound is not None:
+            lines.append(
+                f"  least bound for as many samples: {self.best_bound:.4g} with η_θ = {self.best_eta_theta:.4g}, "
+                f"η_ω = {self.best_eta_omega:.4g}; near the sphere with a probability of at most {self.best_leaves:.4g}"
+            )
         return "\n".join(lines)
 
 
@@ -107,12 +111,15 @@ def analyse_greedy(
     start = start_terms(problem, *points, c.R, c.R_omega)
     statement = greedy_statement(problem, algorithm, c, float(n_samples), points, start, mixing_free(known))
     theta0_norm = float(np.linalg.norm(points[0]))
-    best, eta_theta, total = best_greedy(problem, c, float(n_samples), start, theta0_norm)
-    probability = leaves(c, total * best.rho * n_samples * eta_theta, c.G * eta_theta, n_samples, theta0_norm)
+    chosen: tuple[float, float, float, float] | tuple[None, None, None, None] = (None, None, None, None)
+    if theta0_norm < c.R:
+        best, eta, total = best_greedy(problem, c, float(n_samples), start, theta0_norm)
+        probability = leaves(c, total * best.rho * n_samples * eta, c.G * eta, n_samples, theta0_norm)
+        chosen = eta, eta / best.x, total, probability
     return GreedyReport(
         problem=repr(problem), algorithm=repr(algorithm), n_samples=n_samples, radius_omega=c.R_omega,
         sampling=sampling, assumptions=known,
         sharp=used(quantities(c, {**sampled(problem, c.R), "G": None, "H": None})),
-        statement=statement, best_eta_theta=eta_theta, best_eta_omega=eta_theta / best.x, best_bound=total,
-        best_leaves=probability,
+        statement=statement, best_eta_theta=chosen[0], best_eta_omega=chosen[1], best_bound=chosen[2],
+        best_leaves=chosen[3],
     )  # fmt: skip

@@ -22,7 +22,7 @@ from gqlab.checks import FloatArray
 from gqlab.problem import Problem
 from gqlab.theory.ergodicity import behaviour_chain
 from gqlab.theory.inputs import checked
-from gqlab.theory.search import zoom
+from gqlab.theory.search import room, zoom
 from gqlab.theory.sharp import Sharp
 
 #: The least ρ that is admitted, as in the other theorems.
@@ -66,8 +66,6 @@ class GreedyBound:
 
     def best(self, n_samples: float, J0: float, tracking0: float, most: float = 1.0) -> tuple[float, float]:
         """The constant η_θ ≤ ``most`` with the least bound after so many samples, and that bound."""
-        if most <= 0:
-            return 0.0, math.inf
         start = J0 + self.b * tracking0
         eta = min(most, math.sqrt(start / (self.N * n_samples))) if self.N > 0 else most
         eta = max(eta, 1e-300)
@@ -81,8 +79,6 @@ class GreedyBound:
         start, room = J0 + self.b * tracking0, epsilon * self.rho
         root = math.sqrt(self.N * start)
         z = room / (root + math.sqrt(root**2 + 2 * self.M_U * room)) if room > 0 else 0.0
-        if most <= 0:
-            return math.inf
         if z > 0 and start * z**2 > self.N * most**2:  # that η is too large: with the largest instead
             left = room - self.N * most
             return max(1.0, (start / most + 2 * self.M_U) / left) if left > 0 else math.inf
@@ -160,8 +156,8 @@ def greedy_bound(c: Sharp, x: float, solved: Poisson | None) -> GreedyBound:
 
 
 def largest_step(c: Sharp, theta0_norm: float) -> float:
-    """The largest η_θ ≤ 1 with which θ_0 lies Gη_θ inside the sphere; 0 where there is none."""
-    return min(1.0, max(0.0, (c.R - theta0_norm) / c.G))
+    """The largest η_θ ≤ 1 with which θ_0 lies Gη_θ inside the sphere."""
+    return min(1.0, room(c, theta0_norm) / c.G)
 
 
 @checked
@@ -217,8 +213,6 @@ def samples_for(
     """
     solved = None if c.sampling == "iid" else poisson(problem)
     most = largest_step(c, theta0_norm)
-    if most <= 0:
-        raise ValueError(f"theta0_norm is {theta0_norm:g}, on the sphere of radius {c.R:g}: no step leaves room for it")
 
     def value(log_x: FloatArray) -> FloatArray:
         found = [greedy_bound(c, math.exp(log), solved) for log in log_x]

@@ -62,9 +62,16 @@ class Choice:
         )
 
 
+def room(c: Sharp, theta0_norm: float) -> float:
+    """How far θ_0 lies inside the sphere; ``ValueError`` where it does not: no step is small enough then."""
+    if not theta0_norm < c.R:
+        raise ValueError(f"theta0_norm is {theta0_norm:g}, expected a number below the radius, {c.R:g}")
+    return c.R - theta0_norm
+
+
 def edge(c: Sharp, theorem: str, eta_omega: FloatArray, M: Any, order: int = 2, theta0_norm: float = 0.0) -> FloatArray:
     """The largest admissible η_θ for each η_ω; 0 where there is none."""
-    shell = max(0.0, (c.R - theta0_norm) / (3 * c.G)) if theorem == "interior" else math.inf
+    shell = room(c, theta0_norm) / (3 * c.G) if theorem == "interior" else math.inf
     low = np.full(np.broadcast(eta_omega, M).shape, math.log(SMALLEST_STEP))
     high = np.zeros_like(low)
     with np.errstate(all="ignore"):
