@@ -81,6 +81,7 @@ def entries(name: str, value: Any) -> Entries:
                 shape = f"has shape {matrix.shape}" if sparse.issparse(matrix) else "is not sparse"
                 size = "(S, S)" if S < 0 else f"({S}, {S})"
                 raise ValueError(f"{name}[{a}] {shape}, expected a sparse matrix of shape {size} for each action")
+        _check_size(name, S, A)
         parts = [triples(f"{name}[{a}]", matrix) for a, matrix in enumerate(value)]
         place = np.concatenate([(s * A + a) * S + s_next for a, (s, s_next, _) in enumerate(parts)])
         order = np.argsort(place, kind="stable")
@@ -88,6 +89,7 @@ def entries(name: str, value: Any) -> Entries:
     else:
         if len(value.shape) != 2 or value.shape[1] == 0 or value.shape[0] == 0 or value.shape[0] % value.shape[1]:
             raise ValueError(f"{name} has shape {value.shape}, expected (S·A, S), or (S, S) for each action in a list")
+        _check_size(name, value.shape[1], value.shape[0] // value.shape[1])
         row, s_next, data = triples(name, value)
         found = Entries(value.shape[1], value.shape[0] // value.shape[1], row * value.shape[1] + s_next, data)
     bad = np.flatnonzero(~np.isfinite(found.value))
@@ -96,12 +98,21 @@ def entries(name: str, value: Any) -> Entries:
     return found
 
 
+def _check_size(name: str, S: int, A: int) -> None:
+    """An index that was mistyped is no reason to ask for a terabyte."""
+    checks.memory(name, f"for {S} states and {A} actions", 4 * S * A)
+    if S * A * S >= 2**63:
+        raise ValueError(f"{name} is for {S} states and {A} actions, whose transitions cannot be numbered")
+
+
 def triples(name: str, matrix: Any) -> tuple[NDArray[np.int64], NDArray[np.int64], FloatArray]:
     """Row, column and value of a sparse matrix, in this order, each place once."""
     if matrix.dtype.kind not in "biuf":
         raise ValueError(f"{name} is not a matrix of numbers, but of {matrix.dtype}")
-    rows = sparse.csr_array(matrix, dtype=np.float64, copy=True)
     try:
+        if hasattr(matrix, "check_format"):  # before a conversion trusts its indices
+            matrix.check_format(full_check=True)
+        rows = sparse.csr_array(matrix, dtype=np.float64, copy=True)
         rows.check_format(full_check=True)
     except ValueError as error:
         raise ValueError(f"{name} is not a sound sparse matrix: {' '.join(str(error).split())}") from None
@@ -138,6 +149,7 @@ def gathered(columns: dict[str, ArrayLike], n_states: int | None, n_actions: int
     bad = np.flatnonzero((gamma < 0) | (gamma >= 1))
     if len(bad):
         raise ValueError(f"discount[{bad[0]}] is {gamma[bad[0]]}, expected at least 0 and below 1")
+    _check_size("n_states", S, A)
     used = np.flatnonzero(p)
     place = (s[used] * A + a[used]) * S + s_next[used]
     order = np.argsort(place, kind="stable")

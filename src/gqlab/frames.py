@@ -118,7 +118,7 @@ def grid_dataset(grid: Any, problems: Sequence[Problem] | None, names: Any) -> A
     parts: list[dict[str, tuple[tuple[str, ...], NDArray[Any]]]] = []
     for label, result in grid:
         one = dataset(result, None if problems is None else problems[int(label["problem"])], names)
-        checks.memory("grid", repr(grid), len(grid) * one.nbytes, 1)
+        checks.memory("grid", f"of {len(grid):,} cells", len(grid) * one.nbytes, 1)
         parts.append({str(name): (tuple(map(str, one[name].dims)), one[name].values) for name in one.variables})
     if not parts:
         raise ValueError("the grid has no cells")

@@ -150,11 +150,10 @@ class GridResult:
         given = self._problems(problems)
         metric = self._metric(metric, given)
         more = metrics.is_gain(metric) if largest is None else frames.flag("largest", largest)
-        groups: dict[tuple[str, ...], dict[tuple[str, ...], list[int]]] = {}
-        settings = [name for name in self.labels if name not in (*names, "problem", "seed", "score")]
-        for k in range(len(self)):
+        groups: dict[tuple[str, ...], dict[Any, list[int]]] = {}
+        for k, setting in enumerate(self._settings()):
             group = groups.setdefault(tuple(str(self.labels[name][k]) for name in names), {})
-            group.setdefault(tuple(str(self.labels[name][k]) for name in settings), []).append(k)
+            group.setdefault(setting, []).append(k)
         scores = np.array([self._score(k, metric, given, more) for k in range(len(self))])
         chosen: list[int] = []
         means = np.zeros(len(self))
@@ -255,6 +254,27 @@ class GridResult:
         ({'cell': 2, 'run': 5, 'record': 2, 'feature': 4}, ('cell', 'run', 'record'))
         """
         return frames.grid_dataset(self, self._problems(problems), metrics)
+
+    def _settings(self) -> list[Any]:
+        """Of every cell the algorithm with its parameters.
+
+        Step sizes that were not given differ from problem to problem: the first setting of an algorithm on one problem
+        is the first on another, where all problems have as many.
+        """
+        names = [name for name in self.labels if name not in ("problem", "seed", "score")]
+        written = [tuple(str(self.labels[name][k]) for name in names) for k in range(len(self))]
+        algorithms = [str(name) for name in self.labels.get("algorithm", [""] * len(self))]
+        places: dict[tuple[str, int], dict[Any, int]] = {}
+        for k, setting in enumerate(written):
+            of_problem = places.setdefault((algorithms[k], int(self.labels["problem"][k])), {})
+            of_problem.setdefault(setting, len(of_problem))
+        counts: dict[str, set[int]] = {}
+        for (algorithm, _), of_problem in places.items():
+            counts.setdefault(algorithm, set()).add(len(of_problem))
+        return [
+            (algorithm, places[algorithm, int(problem)][setting]) if len(counts[algorithm]) == 1 else setting
+            for algorithm, problem, setting in zip(algorithms, self.labels["problem"], written, strict=True)
+        ]
 
     def _names(self, argument: str, given: Any) -> list[str]:
         """Names of labels: one or several."""

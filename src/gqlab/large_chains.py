@@ -73,7 +73,13 @@ def absorbed(K: Any, classes: list[NDArray[np.intp]], start: Any) -> FloatArray:
     if not start[transient].any():
         return np.asarray(mass)
     leave = K[transient]
-    A = sparse.eye_array(len(transient), format="csr") - leave[:, transient].T.tocsr()
+    moves = leave[:, transient].tocoo()
+    off = moves.row != moves.col
+    among = sparse.csr_array((moves.data[off], (moves.row[off], moves.col[off])), shape=moves.shape)
+    # 1 − K_ii as the sum of the moves away: rounding does not make it 0.
+    others = leave.tocoo()
+    away = np.bincount(others.row, np.where(others.col == transient[others.row], 0.0, others.data), len(transient))
+    A = sparse.diags_array(away, format="csr") - among.T.tocsr()
     visits = solve(A, start[transient], "the visits to transient states")
     moved = leave.multiply(visits[:, None]).tocoo()
     inside = label[moved.col] >= 0
@@ -205,7 +211,7 @@ def bandwidth(K: Any, order: NDArray[Any]) -> int:
     position = np.empty(len(order), dtype=np.int64)
     position[order] = np.arange(len(order))
     moves = K.tocoo()
-    return int(np.abs(position[moves.row] - position[moves.col]).max())
+    return int(np.abs(position[moves.row] - position[moves.col]).max(initial=0))
 
 
 def _eliminated(K: Any, order: NDArray[Any], band: int) -> FloatArray:

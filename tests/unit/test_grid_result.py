@@ -42,6 +42,19 @@ def test_the_best_setting_is_that_of_the_lowest_mean_over_all_runs_and_seeds(gar
     assert grid.best(per="eta_theta").labels["algorithm"].tolist() == ["GreedyGQ", "GreedyGQ", "QRC", "QRC"]
 
 
+def test_step_sizes_that_fit_the_problem_are_one_setting(garnet_problem):
+    labels = {
+        "problem": [0, 0, 1, 1],
+        "seed": [0] * 4,
+        "algorithm": ["GreedyGQ"] * 4,
+        "eta_theta": [0.3, 0.1, 0.03, 0.01],
+    }
+    grid = made_grid(garnet_problem, [[1, 1], [2, 2], [5, 5], [3, 3]], labels)
+    best = grid.best(per="algorithm")
+    assert best.labels["eta_theta"].tolist() == [0.1, 0.01]
+    assert best.labels["score"].tolist() == [2.5, 2.5]
+
+
 def test_a_setting_with_a_diverged_run_is_the_worst_and_of_equal_ones_the_first_wins(garnet_problem):
     lost = {0: [5, -1], 4: [0, 0], 6: [0, 0]}
     grid = made_grid(garnet_problem, [[0, 0], [0, 0], [7, 7], [7, 7], [1, 1], [1, 1], [np.nan, 1], [1, 1]], TWO, lost)

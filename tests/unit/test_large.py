@@ -10,7 +10,7 @@ from scipy import sparse
 
 import gqlab as gq
 from conftest import assert_close
-from gqlab import chains, large_chains, mdp
+from gqlab import chains, large_chains, mdp, values
 from gqlab.engine import steps
 from gqlab.rules.dispatch import at
 from gqlab.samples import ahead
@@ -118,6 +118,20 @@ def test_sparse_algebra_gives_what_dense_algebra_does(name, monkeypatch):
             np.testing.assert_allclose(
                 value, expected[key], rtol=0, atol=1e-12 * (1 + np.abs(value).max()), err_msg=key
             )
+
+
+@pytest.mark.parametrize(("n", "gamma"), [(600, 0.95), (600, 0.999), (1000, 0.9999)])
+def test_optimal_values_travel_along_a_line(n, gamma):
+    s, a = np.repeat(np.arange(n), 2), np.tile([0, 1], n)
+    walk = gq.FiniteMDP.from_transitions(s, a, np.clip(s + 2 * a - 1, 0, n - 1), 1.0, (s == n - 1) * 1.0, gamma)
+    assert_close(values.optimal_value(walk), gamma ** np.arange(n - 1, -1, -1) / (1 - gamma), 1e-12 / (1 - gamma))
+
+
+def test_a_state_that_is_hardly_ever_left_is_left():
+    stay = sparse.eye_array(600).tolil()
+    stay[0, 1] = 1e-20  # 1 − K[0, 0] is 0 in floating point
+    mdp = gq.FiniteMDP(stay.tocsr(), np.arange(600.0)[:, None], 0.9)
+    assert values.average_reward(mdp, np.ones((1, 600, 1)), np.eye(600)[0]) == [1.0]
 
 
 def test_a_policy_with_several_classes_is_averaged_over_where_it_ends():
@@ -290,7 +304,22 @@ def of_transitions(**new: object) -> gq.FiniteMDP:
     return gq.FiniteMDP.from_transitions(**{**columns, **new})
 
 
+def outside() -> sparse.csc_array:
+    """A matrix whose indices were changed behind SciPy's back."""
+    out = sparse.csc_array(np.eye(4))
+    out.indices = np.array([0, 1, 2, 2**30], dtype=np.int32)
+    return out
+
+
 WRONG = {
+    "index outside": (
+        lambda: gq.FiniteMDP(outside(), 0.0, 0.9),
+        "transition is not a sound sparse matrix: indices must be < 4",
+    ),
+    "mistyped index": (
+        lambda: of_transitions(s=[0, 10**12]),
+        "n_states is 'for 1000000000001 states and 1 actions': that needs",
+    ),
     "row": (lambda: gq.FiniteMDP(changed((2, 0), 0.9), 0.0, 0.9), "transition[1, 0] sums to 0.9, expected 1"),
     "left by no action": (
         lambda: gq.FiniteMDP(sparse.csr_array([[0.0, 1.0], [0.0, 0.0]]), 0.0, 0.9),
