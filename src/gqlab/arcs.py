@@ -26,7 +26,7 @@ BLOCK_NUMBERS = 1 << 22
 
 
 class Arcs(NamedTuple):
-    """The n transitions (s, a, s') with P(s'|s,a) > 0, in that order; row s·A + a owns those from first[row] on."""
+    """The n transitions (s, a, s') with ``P(s'|s,a) > 0``, in order; row s·A + a owns those from first[row] on."""
 
     first: NDArray[np.intp]  # (S·A + 1,)
     s_next: NDArray[np.intp]  # (n,)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import difflib
 import functools
 import io
 import os
@@ -60,7 +61,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or the interpreter would say so at its end
         raise SystemExit(NOBODY_READS) from None
     except (ValueError, OSError, ImportError) as error:
-        print(f"gqlab: {error}", file=sys.stderr)
+        missing = isinstance(error, FileNotFoundError) and error.filename is not None
+        print(f"gqlab: {f'there is no {error.filename}' if missing else error}", file=sys.stderr)  # type: ignore[union-attr]
         raise SystemExit(BAD_INPUT) from None
     except KeyboardInterrupt:
         print("gqlab: interrupted; what was finished is kept, and the same command goes on from there", file=sys.stderr)
@@ -87,6 +89,11 @@ def _wide_enough() -> Iterator[None]:
 
 def _parse(arguments: Sequence[str] | None) -> Callable[[], None]:
     """The command that the arguments ask for, not yet begun."""
+    name = next(iter(sys.argv[1:] if arguments is None else arguments), "")
+    if name and not name.startswith("-") and name not in COMMANDS:
+        near = difflib.get_close_matches(name, COMMANDS, 1)
+        wanted = f"did you mean {near[0]}?" if near else f"expected one of {', '.join(COMMANDS)}"
+        raise ValueError(f"there is no command {name!r}: {wanted}")
     errors = io.StringIO()
     try:
         with contextlib.redirect_stderr(errors), _wide_enough():
@@ -99,7 +106,7 @@ def _parse(arguments: Sequence[str] | None) -> Callable[[], None]:
         return command
     except SystemExit as end:
         if end.code == BAD_INPUT:
-            raise ValueError(_one_line(errors.getvalue())) from None
+            raise ValueError(_one_line(errors.getvalue(), name if name in COMMANDS else "")) from None
         raise
 
 
@@ -113,8 +120,8 @@ def _later(command: Callable[..., None]) -> Callable[..., Callable[[], None]]:
     return bound
 
 
-def _one_line(box: str) -> str:
-    """What a box of several lines says, up to its first rule."""
+def _one_line(box: str, command: str) -> str:
+    """What a box of several lines says, up to its first rule, and where more is said."""
     words: list[str] = []
     for line in box.splitlines():
         text = line.strip("│╭╮╰╯ \t")
@@ -122,4 +129,4 @@ def _one_line(box: str) -> str:
             break
         if text and not text.startswith("─"):
             words.append(text)
-    return " ".join(words) + " (gqlab --help tells more)"
+    return " ".join([*words, f"({' '.join(filter(None, ('gqlab', command)))} --help tells more)"])

@@ -277,7 +277,7 @@ class Exact(checks.Frozen):
         """The largest discounted value in every state, (S,), by policy iteration.
 
         Of more than 500 states by a modified one, until the residual of Bellman's equation is at most
-        1e-13 (1 + max |V|): the error is at most γ/(1 − γ) times that.
+        ``1e-13 (1 + max |V|)``: the error is at most γ/(1 − γ) times that.
         """
         return checks.frozen(values.optimal_value(self._problem.mdp))
 

@@ -124,7 +124,7 @@ class FiniteMDP(checks.Frozen):
 
     @cached_property
     def transition(self) -> FloatArray:
-        """P(s'|s,a), (S, A, S), made when it is first asked for if it was not given so."""
+        """``P(s'|s,a)``, (S, A, S), made when it is first asked for if it was not given so."""
         return self._dense("transition", np.zeros((1, 1, 1)), self.arcs.probability)
 
     @cached_property

@@ -107,7 +107,10 @@ def check_out(out: Path) -> str | None:
 def write_film(frames: Sequence[Any], out: Path, fps: int, ffmpeg: str | None) -> None:
     """The pictures as a film, whole or not at all."""
     if ffmpeg is None:
-        rest, pause = list(frames[1:]), max(20, round(1000 / fps))  # browsers slow down shorter ones
+        rest = list(frames[1:])
+        # Hundredths of a second, of which all together are the film's time; browsers slow down fewer than two.
+        ends = [round(100 * (k + 1) / fps) for k in range(len(frames))]
+        pause = [10 * max(2, end - begin) for begin, end in zip([0, *ends], ends, strict=False)]
         write_whole(
             out,
             lambda file: frames[0].save(

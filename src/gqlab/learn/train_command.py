@@ -17,7 +17,7 @@ from gqlab.plain_json import print_json
 class Train:
     """Learn in a Gymnasium environment. Finished steps are kept: the same command goes on after Ctrl-C or a kill."""
 
-    env: tyro.conf.Positional[str]
+    env: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="ENV")]
     """The id of an environment with discrete actions, such as MountainCar-v0."""
 
     encoder: Annotated[str | None, tyro.conf.arg(metavar="NAME:NUMBER,KEY=VALUE", help_behavior_hint="")] = None
