@@ -8,7 +8,6 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -49,9 +48,8 @@ def measure(engine: Engine, sweep: Sweep) -> tuple[float, float]:
     """Seconds on the wall and of processor time for a cell, once every worker has begun."""
     counted, wall, cpu, begun = 0, 0.0, 0.0, 0.0
     own = time.process_time()
-    with tempfile.TemporaryDirectory() as folder, engine:
-        store = create_store(Path(folder) / "store", sweep.description)
-        engine.prepare({"sweep": sweep, "files": store.files})
+    with tempfile.TemporaryDirectory() as folder, create_store(folder, sweep.description).shown() as files, engine:
+        engine.prepare({"sweep": sweep, "files": files})
         batches = Batches(sweep, np.ones(len(sweep), dtype=bool), engine.workers)
         for k, (task, outcome) in enumerate(
             run_tasks(engine, (Task(timed_cells, task.arguments) for task in batches)), 1

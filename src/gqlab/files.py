@@ -149,6 +149,20 @@ def _open_part(path: Path) -> tuple[Path, BinaryIO]:
         file.close()
 
 
+@contextlib.contextmanager
+def token(folder: Path) -> Iterator[str]:
+    """The name of a new file that is in a folder as long as this is open: who finds it there sees the very same folder.
+
+    One that a killed process left is cleared away with its half-written files.
+    """
+    part, file = _open_part(folder / "token")
+    try:
+        with file:
+            yield part.name
+    finally:
+        part.unlink(missing_ok=True)
+
+
 def clear_parts(folder: Path, name: str | None = None) -> None:
     """Remove the half-written files, of ``name`` or of all, that processes which are gone left in a folder."""
     for part in folder.glob(f".{'*' if name is None else glob.escape(name)}.*.part"):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib.util
 import json
 import re
+import shutil
 import sys
 import time
 import types
@@ -245,6 +247,32 @@ def test_messages_of_stores_and_engines(tmp_path, garnet_problem, monkeypatch):
 def test_a_worker_that_does_not_see_the_store_hands_its_cells_back(tmp_path, sweep_problems, whole, monkeypatch):
     monkeypatch.setattr(stores.Files, "seen", lambda self: False)
     assert content(run(sweep_problems, store=tmp_path)) == whole
+
+
+class Elsewhere(Threads):
+    """Workers with another disk, and a folder of the same name on it."""
+
+    def __init__(self, folder):
+        super().__init__(workers=2)
+        self.folder = folder
+
+    def prepare(self, shared, device="cpu"):
+        super().prepare({**shared, "files": dataclasses.replace(shared["files"], folder=self.folder)}, device)
+
+
+def test_a_worker_with_a_copy_of_the_store_hands_its_cells_back(tmp_path, sweep_problems, whole, monkeypatch):
+    here, there = tmp_path / "here", tmp_path / "there"
+    run(sweep_problems, store=there)
+    here.mkdir()
+    shutil.copy(there / "sweep.json", here)
+    shutil.rmtree(there / "cells")
+    assert content(run(sweep_problems, store=here, engine=Elsewhere(there))) == whole
+    assert [path.name for path in there.iterdir()] == ["sweep.json"]
+    assert sorted(path.name for path in here.iterdir()) == ["cells", "sweep.json"]  # no token any more
+    shutil.rmtree(here / "cells")
+    monkeypatch.setattr(stores.Files, "seen", lambda self: True)
+    with pytest.raises(ValueError, match="npz, which a worker has written, is not there"):
+        run(sweep_problems, store=here, engine=Elsewhere(there))
 
 
 # --- Failures --------------------------------------------------------------------------------------------------------

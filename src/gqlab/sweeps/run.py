@@ -38,9 +38,11 @@ class Collected:
             found = Unpacked(outcome.value)
             for k, number in enumerate(numbers.tolist()):
                 self.results[number] = found[k]
-        else:
-            path = self.store.files.path(numbers) if outcome.value is None else self.store.files.save(outcome.value)
-            self.store.add(path, numbers)
+            return
+        path = self.store.files.path(numbers) if outcome.value is None else self.store.files.save(outcome.value)
+        if not path.is_file():
+            raise ValueError(f"{path}, which a worker has written, is not there: the same sweep computes its cells again")
+        self.store.add(path, numbers)
 
     def check(self) -> None:
         """``ValueError`` where cells could not be computed."""
@@ -71,8 +73,9 @@ def run_sweep(sweep: Sweep, engine: Engine, store: Any = None) -> Sequence[RunRe
 
 def _run_missing(sweep: Sweep, engine: Engine, collected: Collected) -> None:
     missing = collected.missing
-    with engine:
-        engine.prepare({"sweep": sweep, "files": collected.store and collected.store.files}, sweep.settings.device)
+    shown = contextlib.nullcontext() if collected.store is None else collected.store.shown()
+    with shown as files, engine:
+        engine.prepare({"sweep": sweep, "files": files}, sweep.settings.device)
         batches = Batches(sweep, missing, engine.workers)
         with _bar(sweep.settings.progress, batches.cost, missing) as bar:
             for task, outcome in run_tasks(engine, batches):

@@ -11,12 +11,13 @@ that is in two files counts once: it is read from the first.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import sys
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gqlab import checks
-from gqlab.files import check_writable, clear_parts, one_line, read_array, read_arrays, write_arrays, write_whole
+from gqlab.files import check_writable, clear_parts, one_line, read_array, read_arrays, token, write_arrays, write_whole
 from gqlab.grid_result import Chosen
 from gqlab.measure.watch import Watched
 from gqlab.results import PLAIN_FIELDS, RunResult
@@ -88,6 +89,7 @@ class Files:
 
     folder: Path
     digest: str  # of the sweep's description
+    token: str = ""  # a file that is in the folder as long as its driver works
 
     def path(self, numbers: NDArray[np.int64]) -> Path:
         """The file of the task with these cells."""
@@ -103,11 +105,8 @@ class Files:
         return path
 
     def seen(self) -> bool:
-        """Whether the store is to be seen from here: a worker on another machine may have another disk."""
-        try:
-            return bool(json.loads((self.folder / "sweep.json").read_bytes())["sum"] == self.digest)
-        except (OSError, ValueError):
-            return False
+        """Whether the driver's folder is to be seen from here: another machine may have a store at the same place."""
+        return self.token != "" and (self.folder / self.token).is_file()
 
 
 class Store:
@@ -121,6 +120,12 @@ class Store:
         #: The file of each cell, and its place there; −1 where it is missing.
         self._file, self._row = np.full(n, -1, dtype=np.int32), np.full(n, -1, dtype=np.int32)
         self._read: OrderedDict[int, Unpacked] = OrderedDict()
+
+    @contextlib.contextmanager
+    def shown(self) -> Iterator[Files]:
+        """What workers get: as long as this is open they can tell whether they see this very folder."""
+        with token(self.folder) as name:
+            yield replace(self.files, token=name)
 
     @property
     def finished(self) -> NDArray[np.bool_]:
