@@ -186,11 +186,18 @@ def _is_held(file: BinaryIO) -> bool:
 
 def check_writable(folder: Path) -> None:
     """``ValueError`` where nothing can be written; what killed processes have left there is removed."""
-    try:
+    with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
         clear_parts(folder)
         part, file = _open_part(folder / "check")
         file.close()
         part.unlink()
-    except OSError as error:
-        raise ValueError(f"cannot write to the folder {folder}: {error.strerror}") from None
+
+
+@contextlib.contextmanager
+def writing(folder: Path) -> Iterator[None]:
+    """``ValueError`` with the reason where the disk is full, or something else keeps what is done here from it."""
+    try:
+        yield
+    except OSError as error:  # NumPy's own have no number, and so no strerror
+        raise ValueError(f"cannot write to the folder {folder}: {error.strerror or one_line(error)}") from None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import errno
 import importlib.util
 import json
 import re
@@ -297,6 +298,22 @@ def test_a_cell_that_fails_is_named_when_all_others_are_kept(tmp_path, garnet_pr
     assert len(gq.open_sweep(tmp_path, partial=True)) == 19
     monkeypatch.setattr(batches, "execute", real)
     assert content(gq.grid(**arguments, store=tmp_path)) == content(gq.grid(**arguments))
+
+
+def test_a_full_disk_ends_the_sweep_at_once(tmp_path, sweep_problems, whole, counted, small_tasks, monkeypatch):
+    def save(self, packed):
+        if len(list(tmp_path.glob("cells/*/*.npz"))) == 2:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return real(self, packed)
+
+    real = stores.Files.save
+    monkeypatch.setattr(stores.Files, "save", save)
+    message = f"^cannot write to the folder {re.escape(str(tmp_path))}: No space left on device$"
+    with pytest.raises(ValueError, match=message):
+        run(sweep_problems, store=tmp_path, engine=Threads(workers=1))
+    assert len(counted) == len({(cell.problem, cell.algorithm, cell.seed) for cell in counted}) < len(whole)
+    monkeypatch.setattr(stores.Files, "save", real)
+    assert content(run(sweep_problems, store=tmp_path)) == whole
 
 
 class Scripted(Engine):

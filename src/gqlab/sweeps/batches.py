@@ -35,7 +35,10 @@ def run_cells(shared: Mapping[str, Any], numbers: NDArray[np.int64]) -> Packed |
     files: Files | None = shared["files"]
     if files is None or not files.seen():
         return packed
-    files.save(packed)
+    try:
+        files.save(packed)
+    except OSError:  # the cells are good: the driver tries, and says what is wrong with the folder
+        return packed
     return None
 
 

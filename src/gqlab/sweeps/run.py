@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gqlab.engine.execute import load_cuda
+from gqlab.files import writing
 from gqlab.results import RunResult
 from gqlab.sweeps.base import Engine, Outcome, run_tasks
 from gqlab.sweeps.batches import Batches
@@ -39,7 +40,10 @@ class Collected:
             for k, number in enumerate(numbers.tolist()):
                 self.results[number] = found[k]
             return
-        path = self.store.files.path(numbers) if outcome.value is None else self.store.files.save(outcome.value)
+        path = self.store.files.path(numbers)
+        if outcome.value is not None:
+            with writing(self.store.folder):
+                self.store.files.save(outcome.value)
         if not path.is_file():
             raise ValueError(f"{path}, which a worker has written, is not there: the same sweep computes its cells again")
         self.store.add(path, numbers)
