@@ -117,10 +117,11 @@ def one_line(error: BaseException) -> str:
 # --- Whole or not at all --------------------------------------------------------------------------------------------
 
 
-def write_whole(path: Path, write: Callable[[BinaryIO], object]) -> None:
+def write_whole(path: Path, write: Callable[[BinaryIO], object], *, new: bool = False) -> None:
     """``write`` into a temporary file beside ``path``, then put it in place in one step.
 
-    What a process that was killed has left of the same file is removed.
+    What a process that was killed has left of the same file is removed. With ``new`` a file that is there stays, and
+    gets a ``FileExistsError``, where the file system has links; where it has none the last one stays.
     """
     clear_parts(path.parent, path.name)
     temporary, file = _open_part(path)
@@ -130,10 +131,23 @@ def write_whole(path: Path, write: Callable[[BinaryIO], object]) -> None:
             file.flush()
             if fcntl is None:
                 file.close()  # such systems do not rename an open file
-            os.replace(temporary, path)
+            if not new or not _link(temporary, path):
+                os.replace(temporary, path)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+def _link(temporary: Path, path: Path) -> bool:
+    """Put a file in place where none is; False where the file system has no links."""
+    try:
+        os.link(temporary, path)
+    except FileExistsError:
+        raise
+    except OSError:
+        return False
+    temporary.unlink()
+    return True
 
 
 def _open_part(path: Path) -> tuple[Path, BinaryIO]:

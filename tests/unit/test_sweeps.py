@@ -174,6 +174,20 @@ def test_the_store_of_another_sweep_is_refused_and_kept(tmp_path, garnet_problem
     assert files(tmp_path) == before
 
 
+def test_of_two_sweeps_that_begin_in_one_new_folder_one_is_refused(tmp_path, garnet_problem, monkeypatch):
+    def check_writable(folder):
+        monkeypatch.setattr(stores, "check_writable", real)
+        gq.grid(garnet_problem, gq.GreedyGQ(), 200, store=folder)  # another driver, faster
+        real(folder)
+
+    real = stores.check_writable
+    monkeypatch.setattr(stores, "check_writable", check_writable)
+    with pytest.raises(ValueError, match="another sweep, with n_samples = 200 instead of 100"):
+        gq.grid(garnet_problem, gq.GreedyGQ(), 100, store=tmp_path)
+    assert gq.open_sweep(tmp_path).results[0].metadata["n_samples"] == 200
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["cells", "sweep.json"]
+
+
 def test_the_store_of_other_code_is_refused_and_kept(tmp_path, garnet_problem, monkeypatch):
     gq.grid(garnet_problem, gq.GreedyGQ(), 100, store=tmp_path)
     before = files(tmp_path)

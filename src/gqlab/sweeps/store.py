@@ -25,7 +25,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gqlab import checks
-from gqlab.files import check_writable, clear_parts, one_line, read_array, read_arrays, token, write_arrays, write_whole
+from gqlab.files import (
+    check_writable,
+    clear_parts,
+    one_line,
+    read_array,
+    read_arrays,
+    token,
+    write_arrays,
+    write_whole,
+    writing,
+)
 from gqlab.grid_result import Chosen
 from gqlab.measure.watch import Watched
 from gqlab.results import PLAIN_FIELDS, RunResult
@@ -215,18 +225,18 @@ def create_store(path: Any, description: Description) -> Store:
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"{name}, a file, expected a folder")
     file = folder / "sweep.json"
-    if file.is_file():
-        found = _read_description(file)
-        if found.digest != description.digest:
-            raise ValueError(
-                f"{name}, which belongs to another {_difference(found, description)}: choose another folder"
-            )
+    exists = file.is_file()
+    if exists:
+        _check_same(name, file, description)
     elif any(folder.glob("cells/*/*.npz")):
         raise ValueError(f"{name}, which has cells but no sweep.json: choose another folder")
     check_writable(folder)
-    if not file.is_file():
-        text = json.dumps({**description.to_dict(), "sum": description.digest}, indent=1)
-        write_whole(file, lambda out: out.write(text.encode()))
+    if not exists:
+        text = json.dumps({**description.to_dict(), "sum": description.digest}, indent=1).encode()
+        with writing(folder), contextlib.suppress(FileExistsError):  # of another driver, that began just now
+            write_whole(file, lambda out: out.write(text), new=True)
+        if file.read_bytes() != text:
+            _check_same(name, file, description)
     for parts in folder.glob("cells/*"):
         clear_parts(parts)
     return Store(folder, description)
@@ -241,6 +251,13 @@ def open_store(path: Any) -> Store:
             f"path is {checks.shown(str(folder))}, which is not the store of a sweep: it has no sweep.json"
         )
     return Store(folder, _read_description(file))
+
+
+def _check_same(name: str, file: Path, description: Description) -> None:
+    """``ValueError`` where a file describes another sweep."""
+    found = _read_description(file)
+    if found.digest != description.digest:
+        raise ValueError(f"{name}, which belongs to another {_difference(found, description)}: choose another folder")
 
 
 def _read_description(file: Path) -> Description:
