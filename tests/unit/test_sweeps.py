@@ -290,6 +290,44 @@ def test_a_worker_with_a_copy_of_the_store_hands_its_cells_back(tmp_path, sweep_
         run(sweep_problems, store=here, engine=Elsewhere(there))
 
 
+class FakeRay:
+    """What the engine uses of Ray, on a cluster that somebody has joined already; the last task ends first."""
+
+    exceptions = types.SimpleNamespace(RayError=RuntimeError)
+    util = types.SimpleNamespace(get_node_ip_address=lambda: "192.0.2.2")
+    get_runtime_context = staticmethod(lambda: types.SimpleNamespace(gcs_address="192.0.2.2:6379"))
+    cluster_resources = staticmethod(lambda: {"CPU": 8.0})
+    is_initialized = staticmethod(lambda: True)
+    cancel = staticmethod(lambda reference, force: None)
+
+    def __init__(self):
+        self.most = 0
+
+    def put(self, value):
+        return value
+
+    def remote(self, **options):
+        return lambda function: types.SimpleNamespace(remote=lambda kept, call, arguments: FakeFuture(call, arguments))
+
+    def wait(self, running, timeout):
+        self.most = max(self.most, len(running))
+        return running[-1:], running[:-1]
+
+    def get(self, future):
+        return base.perform({}, future.call, future.arguments)
+
+
+def test_an_address_is_not_ignored_where_ray_runs_already(monkeypatch):
+    monkeypatch.setitem(sys.modules, "ray", FakeRay())
+    for address in (None, "auto", "192.0.2.2:6379", "127.0.0.1:6379", "localhost:6379"):
+        with on_ray.Ray(address):
+            pass
+    for address in ("127.0.0.1:6380", "192.0.2.3:6379"):
+        message = f"address is '{address}', but Ray is initialised already, on the cluster at 192.0.2.2:6379"
+        with pytest.raises(ValueError, match=message), on_ray.Ray(address):
+            pass
+
+
 # --- Failures --------------------------------------------------------------------------------------------------------
 
 

@@ -68,7 +68,20 @@ class Ray(Engine):
             self._began = not self._ray.is_initialized()
             if self._began:
                 self._begin()
+            else:
+                self._check_joined()
         return self
+
+    def _check_joined(self) -> None:
+        """``ValueError`` where Ray runs already, on another cluster than ``address``."""
+        if self.address in (None, "auto") or self.address.startswith("ray://"):  # a client has a port of its own
+            return
+        joined = self._ray.get_runtime_context().gcs_address
+        same = {_resolved(self.address)}
+        if self.address.startswith(LOOPBACK):
+            same.add(f"{self._ray.util.get_node_ip_address()}:{self.address.rpartition(':')[2]}")
+        if _resolved(joined) not in same:
+            raise ValueError(f"address is {self.address!r}, but Ray is initialised already, on the cluster at {joined}")
 
     def _begin(self) -> None:
         quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
@@ -141,6 +154,14 @@ def load_ray() -> Any:
     except ImportError as error:
         raise ValueError(f"engine 'ray': Ray is missing ({error}); pip install 'gqlab[ray]'") from None
     return ray
+
+
+def _resolved(address: str) -> str:
+    """An address with the number of its host."""
+    host, _, port = address.rpartition(":")
+    with contextlib.suppress(OSError):
+        host = socket.gethostbyname(host)
+    return f"{host}:{port}"
 
 
 def _check_address(address: str) -> None:
