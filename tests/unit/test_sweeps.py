@@ -328,6 +328,20 @@ def test_an_address_is_not_ignored_where_ray_runs_already(monkeypatch):
             pass
 
 
+@pytest.mark.parametrize(("workers", "most"), [(3, 3), (None, base.BACKLOG * 8)])
+def test_no_more_tasks_run_on_ray_than_were_asked_for(monkeypatch, workers, most):
+    monkeypatch.setitem(sys.modules, "ray", FakeRay())
+    with on_ray.Ray(workers=workers) as engine:
+        engine.prepare({})
+        found = [outcome.value for _, outcome in run_tasks(engine, (Task(plus_one, (k,)) for k in range(40)))]
+        assert engine._ray.most == most
+    assert sorted(found) == list(range(1, 41))
+
+
+def plus_one(shared, k):
+    return k + 1
+
+
 # --- Failures --------------------------------------------------------------------------------------------------------
 
 

@@ -6,6 +6,7 @@ import contextlib
 import logging
 import os
 import socket
+from collections import deque
 from collections.abc import Iterator, Mapping
 from typing import Any, Self
 
@@ -59,6 +60,7 @@ class Ray(Engine):
         self.workers = self._given or default_threads()
         self._ray: Any = None
         self._began = False
+        self._waiting: deque[Task] = deque()
         self._running: dict[Any, Task] = {}
 
     def __enter__(self) -> Self:
@@ -74,7 +76,7 @@ class Ray(Engine):
 
     def _check_joined(self) -> None:
         """``ValueError`` where Ray runs already, on another cluster than ``address``."""
-        if self.address in (None, "auto") or self.address.startswith("ray://"):  # a client has a port of its own
+        if self.address is None or self.address == "auto" or self.address.startswith("ray://"):  # a client's own port
             return
         joined = self._ray.get_runtime_context().gcs_address
         same = {_resolved(self.address)}
@@ -111,13 +113,22 @@ class Ray(Engine):
         self._work = self._ray.remote(**options)(_work)
 
     def submit(self, task: Task) -> None:
-        self._running[self._work.remote(self._kept, task.function, task.arguments)] = task
+        self._waiting.append(task)
+        self._dispatch()
+
+    def _dispatch(self) -> None:
+        # Of a cluster that is larger than ``workers`` Ray would use every core.
+        larger = self._given is not None and not (self._began and self.address is None)
+        while self._waiting and not (larger and len(self._running) >= self.workers):
+            task = self._waiting.popleft()
+            self._running[self._work.remote(self._kept, task.function, task.arguments)] = task
 
     def results(self) -> Iterator[tuple[Task, Outcome]]:
         while self._running:
             done, _ = self._ray.wait(list(self._running), timeout=POLL)
             for reference in done:
                 task = self._running.pop(reference)
+                self._dispatch()
                 try:
                     outcome = self._ray.get(reference)
                 except self._ray.exceptions.RayError as error:
@@ -129,6 +140,7 @@ class Ray(Engine):
             return
         for reference in self._running:
             self._ray.cancel(reference, force=True)
+        self._waiting.clear()
         self._running.clear()
         self._kept = []
         if self._began:
