@@ -528,6 +528,16 @@ MISTAKES = {
 }
 
 
+for options, message in {
+    "'x'": "options is 'x', expected a table",
+    "[1, 2]": "options is 1, expected a table",
+    "{env_id = 'a'}": "options.env_id is 'a': it is not for gymnasium.make",
+    "{discount = 0.5}": "options.discount is 0.5: it is not for gymnasium.make",
+}.items():
+    new = f"mdp = 'gymnasium'\nenv_id = 'FrozenLake-v1'\noptions = {options}\nfeatures"
+    MISTAKES[f"options = {options}"] = ('mdp = "garnet"\nseed = [0, 1]\nfeatures', new, rf"problems\[0\]: {message}")
+
+
 @pytest.mark.parametrize(("old", "new", "message"), MISTAKES.values(), ids=MISTAKES)
 def test_a_mistake_in_the_file_is_named_in_one_line(tmp_path, capsys, old, new, message):
     assert old in RECIPE

@@ -144,13 +144,22 @@ def _problem(chosen: Values) -> Problem:
             name, table, dict, f"a table such as {{kind = '{'random' if name == 'features' else 'softmax'}'}}"
         )
     given = {name: value for name, value in chosen.items() if name not in ("mdp", "features", "target", "behavior")}
-    options = given.pop("options", {}) if kind == "gymnasium" else {}
+    options = _options(given.pop("options", {})) if kind == "gymnasium" else {}
     mdp = MDPS[kind](**_arguments("", given, MDPS[kind]), **options)
     behavior = chosen.get("behavior")
     more = {"behavior": behavior} if parts["features"].get("kind") == "tabular" and behavior is not None else {}
     phi = _call("features", parts["features"], FEATURES, "random", mdp, **more)
     target = _call("target", parts["target"], TARGETS, "softmax")
     return Problem(mdp, phi, behavior, target)
+
+
+def _options(options: Any) -> Values:
+    """The keywords of ``gymnasium.make``."""
+    checks.instance("options", options, dict, "a table such as {is_slippery = true}")
+    for name in ("env_id", "discount", "cls"):  # they would be taken for parameters of from_gymnasium
+        if name in options:
+            raise ValueError(f"options.{name} is {checks.shown(options[name])}: it is not for gymnasium.make")
+    return dict(options)
 
 
 def _call(where: str, table: Values, known: dict[str, Callable[..., Any]], usual: str, *first: Any, **more: Any) -> Any:
