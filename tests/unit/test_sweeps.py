@@ -558,6 +558,17 @@ def test_the_file_of_the_documentation_can_be_read():
     assert recipe.algorithms[2].eta_theta == gq.Decay(0.32, 1000, 0.5)
 
 
+def test_a_list_among_options_is_one_value(tmp_path):
+    from gqlab.sweeps.recipe import read_recipe
+
+    options = 'options = [{desc = ["SF", "HG"], is_slippery = false}, {desc = ["SF", "FG"]}]'
+    text = RECIPE.replace("seed = [0, 1]", f'env_id = "FrozenLake-v1"\ndiscount = [0.5, 0.9]\n{options}')
+    (tmp_path / "s.toml").write_text(text.replace('"garnet"', '"gymnasium"'))
+    recipe = read_recipe(tmp_path / "s.toml")
+    assert [problem.mdp.n_states for problem in recipe.problems] == [4] * 4
+    assert [int(problem.mdp.terminal.sum()) for problem in recipe.problems] == [2, 1, 2, 1]
+
+
 def test_a_step_size_that_decays_is_three_columns_of_parquet(tmp_path, garnet_problem):
     algorithms = [gq.GreedyGQ(gq.Decay(0.3, after=10, power=1.0)), gq.GreedyGQ(0.1)]
     grid = gq.grid(garnet_problem, algorithms, 10)

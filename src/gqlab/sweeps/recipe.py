@@ -48,6 +48,9 @@ ENGINE = ("engine", "workers", "address")
 #: Keys whose value is one list, not several values.
 LISTS = ("groups", "behavior")
 
+#: And tables whose own lists are values: what an environment calls a list is for it to say.
+TABLES = ("options",)
+
 
 @dataclass(frozen=True, eq=False)
 class Recipe:
@@ -116,7 +119,7 @@ def _combinations(table: Values) -> Iterator[Values]:
 
     def each(name: str, value: Any) -> list[Any]:
         if isinstance(value, dict):
-            return list(_combinations(value))
+            return [value] if name in TABLES else list(_combinations(value))
         if isinstance(value, list) and name not in LISTS:
             if not value:
                 raise ValueError(f"{name} is empty")
