@@ -579,6 +579,13 @@ def test_a_step_size_that_decays_is_three_columns_of_parquet(tmp_path, garnet_pr
     assert table.eta_theta_power.isna().tolist() == [False, False, True, True]
 
 
+def test_a_grid_without_cells_is_not_exported(tmp_path, garnet_problem):
+    grid = gq.grid(garnet_problem, gq.GreedyGQ(), 10).select(seed=7)
+    with pytest.raises(ValueError, match="^the grid has no cells$"):
+        gq.sweeps.export_parquet(grid, tmp_path / "p.parquet")
+    assert not list(tmp_path.iterdir())
+
+
 # --- The engine of the documentation -----------------------------------------------------------------------------------
 
 

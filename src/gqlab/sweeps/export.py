@@ -49,6 +49,8 @@ def export_parquet(grid: GridResult, path: str | os.PathLike[str]) -> int:
     except ImportError as error:
         raise ValueError(f"Parquet needs pyarrow ({error}); pip install 'gqlab[learn]'") from None
     checks.instance("grid", grid, GridResult, "a GridResult")
+    if not len(grid):
+        raise ValueError("the grid has no cells")
     target = Path(checks.path("path", path))
     check_writable(target.parent)
     labels = _plain_labels(grid.labels)
