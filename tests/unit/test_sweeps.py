@@ -23,6 +23,7 @@ from gqlab.engine.cells import Settings
 from gqlab.results import PLAIN_FIELDS
 from gqlab.sweeps import Engine, Outcome, Task, Threads, base, batches, description, engine_of, on_ray, run_tasks
 from gqlab.sweeps import store as stores
+from made_results import made_result
 
 ROOT = Path(__file__).parents[2]
 
@@ -581,9 +582,18 @@ def test_a_step_size_that_decays_is_three_columns_of_parquet(tmp_path, garnet_pr
 
 def test_a_grid_without_cells_is_not_exported(tmp_path, garnet_problem):
     grid = gq.grid(garnet_problem, gq.GreedyGQ(), 10).select(seed=7)
-    with pytest.raises(ValueError, match="^the grid has no cells$"):
+    with pytest.raises(ValueError, match=r"^the grid has no cells$"):
         gq.sweeps.export_parquet(grid, tmp_path / "p.parquet")
     assert not list(tmp_path.iterdir())
+
+
+def test_diverged_is_of_a_record_in_parquet_and_in_data_frames(tmp_path, garnet_problem):
+    result = made_result(garnet_problem, np.zeros((2, 4, 4)), diverged_at=[-1, 15])
+    grid = gq.GridResult([result], {"problem": np.array([0])})
+    gq.sweeps.export_parquet(grid, tmp_path / "p.parquet")
+    table = pq.read_table(tmp_path / "p.parquet").to_pandas()
+    assert table.diverged.tolist() == [False] * 6 + [True] * 2
+    assert table.drop(columns=["theta", "omega"]).equals(grid.to_dataframe(iterates=False))
 
 
 # --- The engine of the documentation -----------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from gqlab import checks
 from gqlab.files import check_writable, write_whole
+from gqlab.frames import long_form
 from gqlab.grid_result import GridResult
 from gqlab.results import RunResult
 from gqlab.schedules import Decay
@@ -24,9 +25,10 @@ BLOCK = 2**16
 def export_parquet(grid: GridResult, path: str | os.PathLike[str]) -> int:
     """Write the results of a grid to a Parquet file, and return the number of its rows.
 
-    A row is one record of one run: ``cell``, the labels, ``run``, ``updates``, ``samples``, ``gradient_evaluations``,
-    ``theta`` and ``omega`` (lists), ``diverged``, and ``gradient_lowest``, ``gradient_mean``, … of what was watched. A
-    step size that decays is its initial value, with ``…_after`` and ``…_power`` beside it. The file appears whole.
+    A row is one record of one run, with the columns of :meth:`gqlab.GridResult.to_dataframe`: ``cell``, the labels,
+    ``run``, ``samples``, ``updates``, ``gradient_evaluations``, ``diverged`` (by then), ``gradient_lowest``,
+    ``gradient_mean``, … of what was watched; and ``theta`` and ``omega`` as lists. A step size that decays is its
+    initial value, with ``…_after`` and ``…_power`` beside it. The file appears whole.
 
     Parameters
     ----------
@@ -84,15 +86,10 @@ def _table(pa: Any, cell: int, labels: dict[str, Any], result: RunResult) -> Any
     rows = n_runs * n_records
     columns: dict[str, Any] = {"cell": np.full(rows, cell)}
     columns |= {name: pa.array(np.full(rows, value)) for name, value in labels.items()}
-    columns["run"] = np.repeat(np.arange(n_runs), n_records)
-    for name in ("updates", "samples", "gradient_evaluations"):
-        columns[name] = np.tile(getattr(result, name), n_runs)
+    columns |= long_form(result, None, (), iterates=False)
     for name in ("theta", "omega"):
         flat = pa.array(np.ascontiguousarray(getattr(result, name)).reshape(-1))
         columns[name] = pa.ListArray.from_arrays(np.arange(0, d * (rows + 1), d, dtype=np.int32), flat)
-    columns["diverged"] = np.repeat(result.diverged, n_records)
-    for name, seen in result.watched.items():
-        columns |= {f"{name}_{which}": getattr(seen, which).reshape(-1) for which in seen._fields}
     return pa.table(columns)
 
 

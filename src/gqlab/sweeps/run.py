@@ -45,7 +45,9 @@ class Collected:
             with writing(self.store.folder):
                 self.store.files.save(outcome.value)
         if not path.is_file():
-            raise ValueError(f"{path}, which a worker has written, is not there: the same sweep computes its cells again")
+            raise ValueError(
+                f"{path}, which a worker has written, is not there: the same sweep computes its cells again"
+            )
         self.store.add(path, numbers)
 
     def check(self) -> None:
