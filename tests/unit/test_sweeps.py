@@ -192,11 +192,19 @@ def test_of_two_sweeps_that_begin_in_one_new_folder_one_is_refused(tmp_path, gar
 def test_the_store_of_other_code_is_refused_and_kept(tmp_path, garnet_problem, monkeypatch):
     gq.grid(garnet_problem, gq.GreedyGQ(), 100, store=tmp_path)
     before = files(tmp_path)
-    monkeypatch.setattr(description, "source_digest", lambda: "of another version")
+    monkeypatch.setattr(description, "SOURCES", "of another version")
     with pytest.raises(ValueError, match="belongs to another version of the code: choose another folder"):
         gq.grid(garnet_problem, gq.GreedyGQ(), 100, store=tmp_path)
     assert files(tmp_path) == before
     assert len(gq.open_sweep(tmp_path)) == 1  # what was found may be read
+
+
+def test_code_that_is_edited_after_it_was_imported_is_not_what_runs(tmp_path, monkeypatch):
+    before = description.code_digest([])
+    (tmp_path / "rule.py").write_text("edited = True")
+    monkeypatch.setattr(description.compiled, "PACKAGE", tmp_path)
+    assert description.source_digest() != description.SOURCES
+    assert description.code_digest([]) == before
 
 
 def test_a_users_own_code_is_part_of_the_key(tmp_path, monkeypatch):

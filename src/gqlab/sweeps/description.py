@@ -12,7 +12,7 @@ import json
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, fields
-from functools import cache, cached_property
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -36,7 +36,6 @@ FORMAT = "gqlab sweep 1"
 ELSEWHERE = frozenset({"benchmark", "compare", "data", "encoders", "learn", "paper", "sweeps", "theory"})
 
 
-@cache
 def source_digest() -> str:
     """A digest of all code of gqlab that the result of a cell depends on."""
     digest = hashlib.sha256(__version__.encode())
@@ -46,9 +45,13 @@ def source_digest() -> str:
     return digest.hexdigest()
 
 
+#: When the modules are imported: who edits a file later has a process that still runs the old one.
+SOURCES = source_digest()
+
+
 def code_digest(kinds: Iterable[type]) -> str:
     """A digest of gqlab's code and of that of these classes, where they are a user's own."""
-    digest = hashlib.sha256(source_digest().encode())
+    digest = hashlib.sha256(SOURCES.encode())
     for kind in sorted(set(kinds), key=lambda kind: f"{kind.__module__}.{kind.__qualname__}"):
         if not kind.__module__.startswith("gqlab."):
             digest.update(kind.__qualname__.encode())
