@@ -41,8 +41,19 @@ def values_of(column: NDArray[Any]) -> list[Any]:
 
 
 def varied_labels(grid: Any) -> list[str]:
-    """The names of the labels with several values."""
-    return [name for name, column in grid.labels.items() if len(values_of(column)) > 1]
+    """The names of the labels with several values; NaN is one where the same algorithm has others."""
+    return [
+        name for name, column in grid.labels.items() if len(values_of(column)) > 1 or _is_set_for_some(grid, column)
+    ]
+
+
+def _is_set_for_some(grid: Any, column: NDArray[Any]) -> bool:
+    """Whether of one algorithm some cells have a value and others NaN."""
+    if column.dtype.kind not in "fO" or "algorithm" not in grid.labels:
+        return False
+    missing = column != column  # NaN alone is not itself
+    algorithms = grid.labels["algorithm"]
+    return bool(np.isin(algorithms[missing], algorithms[~missing]).any())
 
 
 def _in_memory(results: Any) -> Sequence[Any] | None:

@@ -604,6 +604,16 @@ def test_diverged_is_of_a_record_in_parquet_and_in_data_frames(tmp_path, garnet_
     assert table.drop(columns=["theta", "omega"]).equals(grid.to_dataframe(iterates=False))
 
 
+def test_a_parameter_that_is_not_set_is_nan_and_still_told_from_others(tmp_path, garnet_problem):
+    grid = gq.grid(garnet_problem, [gq.GreedyGQ(), gq.GreedyGQ(radius_omega=2.0)], 10)
+    assert grid.labels["radius_omega"].dtype == float
+    assert repr(grid).split()[-3:] == ["radius_omega", "–", "2"]
+    gq.sweeps.export_parquet(grid, tmp_path / "p.parquet")
+    assert np.array_equal(
+        pq.read_table(tmp_path / "p.parquet")["radius_omega"], [np.nan] * 2 + [2.0] * 2, equal_nan=True
+    )
+
+
 # --- The engine of the documentation -----------------------------------------------------------------------------------
 
 

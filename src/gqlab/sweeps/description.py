@@ -98,11 +98,13 @@ class Axes:
             for algorithm in self.algorithms
         ]
         names = dict.fromkeys(name for values in parameters for name in values)
+        # None, of a parameter that is not set, would make a column of objects.
+        columns = {name: [np.nan if v.get(name) is None else v[name] for v in parameters] for name in names}
         return {
             "problem": np.repeat(np.arange(n_problems), n_algorithms * n_seeds),
             "seed": np.tile(self.seeds, n_problems * n_algorithms),
             "algorithm": np.array([type(algorithm).__name__ for algorithm in self.algorithms])[of_cell],
-            **{name: np.array([values.get(name, np.nan) for values in parameters])[of_cell] for name in names},
+            **{name: np.array(column)[of_cell] for name, column in columns.items()},
         }
 
 
