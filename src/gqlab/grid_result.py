@@ -46,7 +46,7 @@ class GridResult:
         a result when it is asked for: one at a time is ever asked for.
     labels : dict of (n_cells,) arrays
         ``problem`` (its place in the list), ``seed``, ``algorithm`` (its name) and every parameter; NaN where an
-        algorithm has no such parameter. Ready for ``pandas.DataFrame(grid.labels)``.
+        algorithm has no such parameter, or it is not set. Ready for ``pandas.DataFrame(grid.labels)``.
 
     Examples
     --------
@@ -100,8 +100,9 @@ class GridResult:
                 raise ValueError(f"no label {name!r}, expected one of {', '.join(self.labels)}")
             if checks.plain_array(name, value).ndim:
                 raise ValueError(f"{name} is {checks.shown(value)}, expected one value")
+            column = self.labels[name]
             try:
-                keep &= self.labels[name] == value
+                keep &= column != column if value is None else column == value  # what is not set is NaN
             except OverflowError:  # a whole number beyond all that a label can be
                 keep[:] = False
         return self._cells(np.flatnonzero(keep))
@@ -229,7 +230,7 @@ class GridResult:
         >>> grid = gq.grid(problem, gq.sweep(gq.GreedyGQ, eta_theta=[0.01, 0.1]), n_samples=1000, n_runs=5)
         >>> frame = grid.to_dataframe(problem, iterates=False)
         >>> frame.shape, list(frame.columns)[-6:]
-        ((20, 15), ['samples', 'updates', 'gradient_evaluations', 'diverged', 'gradient', 'mspbe'])
+        ((20, 16), ['samples', 'updates', 'gradient_evaluations', 'diverged', 'gradient', 'mspbe'])
         """
         return frames.grid_dataframe(self, self._problems(problems), metrics, iterates)
 
