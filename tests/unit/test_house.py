@@ -14,6 +14,7 @@ import pytest
 from numba.core.dispatcher import Dispatcher
 
 import gqlab
+import gqlab.cli  # before a doctest leaves its last result in builtins, all of which tyro looks at
 from gqlab.algorithms import ALGORITHMS
 from gqlab.engine import compiled
 
