@@ -551,7 +551,7 @@ def test_train_leaves_a_folder_free_where_it_could_not_begin(tmp_path, capsys):
     assert "no finite bounds for dimension 1, 3" in capsys.readouterr().err
     main(line)
     main([*line[:3], "300", *line[4:]])
-    assert "exploration until step 200, and kept it" in capsys.readouterr().out
+    assert "exploration until step 200, and kept it" in capsys.readouterr().err
     with pytest.raises(SystemExit):
         main(["train", "MountainCar-v0", "--eta-omega", "0.5", "--out", str(tmp_path / "other")])
     assert "eta_omega is 0.5, which Sarsa does not take" in capsys.readouterr().err

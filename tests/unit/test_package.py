@@ -113,7 +113,8 @@ def test_the_pinned_versions_satisfy_the_bounds_and_cover_every_group():
 
 
 def test_setup_ends_by_saying_how_to_go_on():
-    shown = subprocess.run(["make", "-n", "setup", "VENV=here"], cwd=ROOT, capture_output=True, text=True, check=True)
+    command = ["make", "--no-print-directory", "-n", "setup", "VENV=here"]
+    shown = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     assert "To activate it: . here/bin/activate" in shown.stdout.splitlines()[-1]
 
 
