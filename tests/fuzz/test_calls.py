@@ -59,7 +59,8 @@ def test_every_call_gives_a_valid_result_or_one_line_that_names_an_argument(call
         assert words & names(function, arguments), f"{title} names none of its arguments: {message}"
         seen["refused"] += 1
     except ImportError as error:  # a package that not everybody has
-        assert re.fullmatch(r"[^\n]* needs [\w-]+: pip install [^\n]+", str(error))
+        message = str(error)
+        assert re.fullmatch(r"[^\n]* needs [\w-]+: pip install [^\n]+", message), message
         seen["refused"] += 1
     except OSError:  # a file that is not there, or cannot be written
         if "path" not in arguments:
