@@ -6,6 +6,7 @@ import dataclasses
 import errno
 import importlib.util
 import json
+import os
 import re
 import shutil
 import sys
@@ -668,3 +669,46 @@ def test_the_engine_of_the_documentation_runs_a_sweep(tmp_path, sweep_problems, 
     engine = module.Dask()
     assert content(run(sweep_problems, engine=engine, store=tmp_path)) == whole
     assert engine.client.closed
+
+
+# --- GPUs -----------------------------------------------------------------------------------------------------------
+
+
+def gpu_of_a_worker(shared):
+    time.sleep(0.2)  # so that no worker takes both tasks
+    return os.environ["CUDA_VISIBLE_DEVICES"]
+
+
+def test_every_gpu_has_a_process_of_its_own(monkeypatch):
+    monkeypatch.setattr("gqlab.sweeps.processes.visible_gpus", lambda: ["3", "5"])
+    with gq.sweeps.Processes() as engine:
+        engine.prepare({}, "cuda")
+        assert engine.workers == 2
+        tasks = [gq.sweeps.Task(gpu_of_a_worker) for _ in range(2)]
+        assert {outcome.value for _, outcome in gq.sweeps.run_tasks(engine, tasks)} == {"3", "5"}
+
+
+def test_a_task_of_ray_asks_for_a_gpu():
+    asked = {}
+
+    class Cluster:
+        def __init__(self, gpus):
+            self.gpus = gpus
+
+        def cluster_resources(self):
+            return {"CPU": 8.0, "GPU": self.gpus}
+
+        def put(self, value):
+            return value
+
+        def remote(self, **options):
+            asked.update(options)
+            return lambda function: function
+
+    engine = gq.sweeps.Ray()
+    engine._ray = Cluster(3.0)
+    engine.prepare({}, "cuda")
+    assert (engine.workers, asked["num_gpus"]) == (3, 1)
+    engine._ray = Cluster(0.0)
+    with pytest.raises(ValueError, match=r"^device 'cuda': the Ray cluster has no GPU$"):
+        engine.prepare({}, "cuda")
