@@ -75,6 +75,7 @@ def test_the_metadata_say_what_the_project_says(wheel):
     assert metadata.get_payload().strip() == (ROOT / "README.md").read_text().strip()
     assert set(metadata.get_all("Provides-Extra")) == set(PROJECT["optional-dependencies"])
     assert set(metadata.get_all("Classifier")) == set(PROJECT["classifiers"])
+    assert metadata.get_all("Project-URL") == [f"{name}, {url}" for name, url in PROJECT["urls"].items()]
     needed = {re.split(r"[^\w.-]", text)[0] for text in metadata.get_all("Requires-Dist") if "extra ==" not in text}
     assert needed == {"numpy", "scipy", "numba", "gymnasium", "matplotlib", "tqdm", "tyro"}
 
