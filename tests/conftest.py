@@ -10,6 +10,10 @@ import numpy as np
 import pytest
 
 import gqlab as gq
+from gqlab.engine.memory import is_unrolled as IS_UNROLLED
+
+#: d and A of :func:`garnet_problem` and of most examples.
+USUAL_SIZE = (4, 3)
 
 VECTORS: list[dict[str, Any]] = json.loads((Path(__file__).parent / "greedy_gq.json").read_text())
 
@@ -57,3 +61,22 @@ def vector(request: pytest.FixtureRequest) -> dict[str, Any]:
 def garnet_problem() -> gq.Problem:
     mdp = gq.garnet(seed=0)
     return gq.Problem(mdp, gq.random_features(mdp, dim=4))
+
+
+@pytest.fixture(autouse=True, scope="session")
+def few_sizes():
+    """Small problems of the usual size alone get code of their own, others the loops that large ones get.
+
+    Compiling is most of what the tests do. Where code for a size is what is tested, see :func:`every_size`.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        for module in ("memory", "layout"):
+            patch.setattr(f"gqlab.engine.{module}.is_unrolled", lambda d, A: (d, A) == USUAL_SIZE)
+        yield
+
+
+@pytest.fixture
+def every_size(monkeypatch):
+    """Code for every small size, as users have it."""
+    for module in ("memory", "layout"):
+        monkeypatch.setattr(f"gqlab.engine.{module}.is_unrolled", IS_UNROLLED)

@@ -19,7 +19,11 @@ from gqlab import theory
 #: ``make fuzz`` asks for 100,000.
 CASES = int(os.environ.get("GQLAB_FUZZ_CASES", "250"))
 
+#: A campaign notes what it finds and goes on; a short run stops at the first, and Hypothesis makes it small.
+CAMPAIGN = CASES > 1000
+
 seen: Counter[str] = Counter()
+found: dict[str, str] = {}
 
 
 def names(function, arguments):
@@ -47,7 +51,17 @@ def folder(tmp_path_factory):
 )  # fmt: skip
 @given(call=calls.calls())
 def test_every_call_gives_a_valid_result_or_one_line_that_names_an_argument(call):
-    title, function, arguments = call
+    try:
+        check(*call)
+    except Exception as error:
+        if not CAMPAIGN:
+            raise
+        kind = f"{call[0]}: {type(error).__name__}: {' '.join(str(error).split())[:200]}"
+        if found.setdefault(kind[:100], line := f"{kind}\n    {call[2]!r}") is line:
+            print(line, flush=True)
+
+
+def check(title, function, arguments):
     before = {name: calls.snapshot(value) for name, value in arguments.items()}
     try:
         result = function(**arguments)
@@ -71,6 +85,10 @@ def test_every_call_gives_a_valid_result_or_one_line_that_names_an_argument(call
         seen["valid"] += 1
     assert {name: calls.snapshot(value) for name, value in arguments.items()} == before
     seen[title.partition("[")[0]] += 1
+
+
+def test_a_campaign_found_nothing():
+    assert not found, "\n".join([f"{len(found)} kinds:", *found.values()])
 
 
 def test_both_outcomes_were_seen_of_every_function():

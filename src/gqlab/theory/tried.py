@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 
 from gqlab import checks
 from gqlab.algorithms import Algorithm, GreedyGQ, VRGreedyGQ
+from gqlab.checks import FloatArray
 from gqlab.problem import Problem
 from gqlab.theory.inputs import checked
 from gqlab.theory.practical import mean_dynamics_step_sizes
@@ -86,6 +87,7 @@ def try_steps(
     if edge is None:
         return None
     theta = np.zeros(problem.dim) if theta0 is None else checks.array("theta0", theta0, (problem.dim,))
+    start = _squared_gradient(problem, theta)
     attempts, name = [], ""
     for fraction in FRACTIONS:
         steps = fraction * edge.eta_theta, fraction * edge.eta_omega
@@ -101,5 +103,13 @@ def try_steps(
         outcome = float((problem.exact.gradient(late) ** 2).sum(axis=-1).mean())
         touched = (np.linalg.norm(result.theta, axis=-1) >= radius * (1 - 1e-9)).any(axis=1)
         attempts.append(Attempt(fraction, *steps, outcome, float(touched.mean())))
-    start = float((problem.exact.gradient(theta) ** 2).sum())
     return Tried(tuple(attempts), name, start, n_samples, n_runs, seed)
+
+
+def _squared_gradient(problem: Problem, theta0: FloatArray) -> float:
+    """‖∇J(θ_0)‖²."""
+    try:
+        with np.errstate(over="raise"):
+            return float((problem.exact.gradient(theta0) ** 2).sum())
+    except (ValueError, FloatingPointError):
+        raise ValueError("theta0: ‖∇J‖² leaves the finite numbers there; some entry is too large") from None
