@@ -10,10 +10,12 @@ import numpy as np
 import pytest
 
 import gqlab as gq
-from gqlab.engine.memory import is_unrolled as IS_UNROLLED
+from gqlab.engine import memory
 
 #: d and A of :func:`garnet_problem` and of most examples.
 USUAL_SIZE = (4, 3)
+
+IS_UNROLLED = memory.is_unrolled
 
 VECTORS: list[dict[str, Any]] = json.loads((Path(__file__).parent / "greedy_gq.json").read_text())
 

@@ -108,6 +108,17 @@ def test_large_problems_take_the_same_steps():
     assert_close(result.omega[0, -1], omega, 1e-12)
 
 
+@pytest.mark.parametrize("d", [1, 5])
+def test_code_for_a_size_takes_the_steps_of_the_loops(d, request):
+    mdp = gq.garnet(6, 2, 3, seed=1)
+    problem = gq.Problem(mdp, gq.random_features(mdp, dim=d))
+    loops = gq.run(problem, gq.GreedyGQ(0.2, 0.1, radius=2.0), 500, RUNS, SEED)
+    request.getfixturevalue("every_size")
+    for_size = gq.run(problem, gq.GreedyGQ(0.2, 0.1, radius=2.0), 500, RUNS, SEED)
+    assert_close(for_size.theta, loops.theta, 1e-13)
+    assert_close(for_size.omega, loops.omega, 1e-13)
+
+
 def test_counts(garnet_problem):
     result = gq.run(garnet_problem, gq.GreedyGQ(), 2500, 2)
     assert result.updates.tolist() == [0, 1000, 2000, 2500]

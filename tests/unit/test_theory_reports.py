@@ -188,6 +188,12 @@ def test_both_sets_of_conditions_are_reported() -> None:
     assert gq.theory.step_sizes(benign_problem(), 10_000, 1.0).eta_theta == pytest.approx(1.73e-4, rel=1e-2)
 
 
+@pytest.mark.parametrize("entry", [1e160, 1e308])
+def test_a_first_point_that_overflows_is_named(garnet_problem, entry):
+    with pytest.raises(ValueError, match="^theta0: a search from it leaves the finite numbers"):
+        gq.theory.try_steps(garnet_problem, 1.0, [0, 0, 0, entry], 100, 500)
+
+
 def test_tried_steps_report_what_came_of_them(garnet_problem: gq.Problem) -> None:
     tried = gq.theory.try_steps(garnet_problem, 100.0, [1, 1, 1, 1], batch_size=None, n_samples=3000)
     assert tried.algorithm == "GreedyGQ"

@@ -82,7 +82,8 @@ def assert_watched(seen: gq.Watched, values: np.ndarray) -> None:
 @pytest.fixture
 def sizes_at_run_time(monkeypatch):
     """One compilation for problems of all sizes."""
-    monkeypatch.setattr("gqlab.engine.memory.MOST_UNROLLED_FEATURES", 0)
+    for module in ("memory", "layout"):
+        monkeypatch.setattr(f"gqlab.engine.{module}.is_unrolled", lambda d, A: False)
 
 
 def watched_run(problem: gq.Problem, n_samples: int = N, every: int = 1, watch=ALL, **more) -> gq.RunResult:

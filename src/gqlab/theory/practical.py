@@ -51,10 +51,14 @@ def stationary_point(problem: Problem, theta0: ArrayLike | None = None) -> Stati
     from scipy.optimize import minimize
 
     start = np.zeros(problem.dim) if theta0 is None else np.asarray(theta0, dtype=np.float64)
-    found = minimize(
-        lambda th: float(problem.exact.mspbe(th[None])[0]), start, jac=lambda th: problem.exact.gradient(th[None])[0],
-        method="BFGS", options={"gtol": 1e-10, "maxiter": 2000},
-    )  # fmt: skip
+    exact = problem.exact
+    try:
+        found = minimize(
+            lambda th: float(exact.mspbe(th[None])[0]), start, jac=lambda th: exact.gradient(th[None])[0],
+            method="BFGS", options={"gtol": 1e-10, "maxiter": 2000},
+        )  # fmt: skip
+    except ValueError:
+        raise ValueError("theta0: a search from it leaves the finite numbers; some entry is too large") from None
     return StationaryPoint(found.x, float(np.linalg.norm(problem.exact.gradient(found.x[None])[0])))
 
 
