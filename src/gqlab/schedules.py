@@ -72,6 +72,14 @@ class Linear:
         return float(self.last + (self.first - self.last) * max(0.0, 1 - t / self.over))
 
 
+def share(name: str, value: Any) -> Linear:
+    """``value`` as a share that may change: a number from 0 to 1 or a :class:`Linear`."""
+    if isinstance(value, Linear):
+        return value
+    number = checks.number(name, value, least=0, most=1)
+    return Linear(number, number)
+
+
 #: What an ``eta`` may be.
 StepSize = float | Decay
 

@@ -461,7 +461,7 @@ BAD = [
     (lambda: gq.Agent(Walk(), coder(), gq.SAGAGreedyGQ()), "algorithm is SAGAGreedyGQ.*an agent runs GreedyGQ"),
     (lambda: gq.Agent(Walk(), coder(), gq.VRGreedyGQ(growth=2.0)), "growth=1 and keep='new' alone"),
     (lambda: gq.Agent(Walk(), coder(), SARSA, discount=1.5), "discount is 1.5"),
-    (lambda: gq.Agent(Walk(), coder(), SARSA, epsilon=2), "first is 2|epsilon is 2"),
+    (lambda: gq.Agent(Walk(), coder(), SARSA, epsilon=2), "epsilon is 2"),
     (lambda: gq.Agent(Walk(), coder(), SARSA, target=gq.FixedPolicy([[1.0]])), "target is FixedPolicy"),
     (
         lambda: gq.Agent(Walk(), coder(), SARSA, target=gq.Softmax(1.0)),

@@ -21,7 +21,7 @@ from gqlab.learn.linear_q import Evaluation, LinearQ
 from gqlab.learn.live import COLLECTED, DIVERGED, UPDATES, Live
 from gqlab.learn.workers import Episodes, Worker, make_worker
 from gqlab.operators import Greedy, Operator
-from gqlab.schedules import Linear
+from gqlab.schedules import Linear, share
 
 #: Steps between two looks at the progress bar.
 CHUNK = 2000
@@ -91,7 +91,7 @@ class Agent:
             raise ValueError(f"target is {self.target!r}: that of Sarsa is the action that is taken next")
         self.algorithm = algorithm
         self.discount = checks.number("discount", discount, least=0, most=1)
-        self.epsilon = epsilon if isinstance(epsilon, Linear) else Linear(epsilon, epsilon)
+        self.epsilon = share("epsilon", epsilon)
         self.seed = checks.integer("seed", seed, least=0, below=2**63)
         self.env = make_env(env)
         flat, self.n_actions = single_spaces(self.env)
