@@ -190,7 +190,7 @@ def test_both_sets_of_conditions_are_reported() -> None:
 
 @pytest.mark.parametrize("entry", [1e160, 1e308])
 def test_a_first_point_that_overflows_is_named(garnet_problem, entry):
-    with pytest.raises(ValueError, match="^theta0: a search from it leaves the finite numbers"):
+    with pytest.raises(ValueError, match=r"^theta0: a search from it leaves the finite numbers"):
         gq.theory.try_steps(garnet_problem, 1.0, [0, 0, 0, entry], 100, 500)
 
 
