@@ -6,7 +6,7 @@ ANCHORS ?=
 PEERS ?=
 INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help setup test python lowest bounds fuzz chaos reproduce bench gallery docs docs-check tutorials pictures package format clean
+.PHONY: help setup test long python lowest bounds fuzz chaos reproduce bench gallery docs docs-check tutorials pictures package format clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort
@@ -27,6 +27,9 @@ test: $(VENV)/.ready ## Lint, types, doctests and tests
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -n auto --dist loadfile
+
+long: $(VENV)/.ready ## Run the tests that `make test` leaves out: siblings of those it has, for other algorithms
+	$(BIN)/python -m pytest -n auto --dist loadfile -m long
 
 python: ## Run the tests with another Python: make python PYTHON=python3.13
 	$(MAKE) test VENV=.venv-$(notdir $(PYTHON))

@@ -182,13 +182,26 @@ KINDS = [kind for kind in OWN_ALGORITHMS if kind.__module__ != "gqlab.algorithms
 #: A watch sees what an estimator answers, and nothing else of it: θ, with and without batches, a mean, or a policy's θ.
 WATCHED = [gq.GreedyGQ, gq.VRGreedyGQ, gq.AveragedGreedyGQ, gq.PolicyGradient]
 
+#: What compiles every algorithm once more is done for these each time, for the others by `make long`.
+ALWAYS = (gq.GreedyGQ, gq.VRGreedyGQ, gq.SAGAGreedyGQ)
+WATCHED_ALWAYS = (gq.VRGreedyGQ, gq.AveragedGreedyGQ)
+
+
+def seldom(kinds: list[Any], always: tuple[Any, ...]) -> list[Any]:
+    return [kind if kind in always else pytest.param(kind, marks=pytest.mark.long) for kind in kinds]
+
 
 @pytest.fixture(params=KINDS, ids=lambda kind: kind.__name__)
 def algorithm(request):
     return algorithm_of(request.param, SMALL)
 
 
-@pytest.fixture(params=WATCHED, ids=lambda kind: kind.__name__)
+@pytest.fixture(params=seldom(KINDS, ALWAYS), ids=lambda kind: kind.__name__)
+def compiled_again(request):
+    return algorithm_of(request.param, SMALL)
+
+
+@pytest.fixture(params=seldom(WATCHED, WATCHED_ALWAYS), ids=lambda kind: kind.__name__)
 def watched_algorithm(request):
     return algorithm_of(request.param, SMALL)
 
@@ -277,20 +290,25 @@ def test_a_second_call_with_other_parameters_compiles_nothing(algorithm, garnet_
     assert cpu.advance_block.signatures == before
 
 
-def test_single_precision_stays_close(algorithm, garnet_problem):
-    single, double = (gq.run(garnet_problem, algorithm, SAMPLES, 2, dtype=t) for t in ("float32", "float64"))
+def test_single_precision_stays_close(compiled_again, garnet_problem):
+    single, double = (gq.run(garnet_problem, compiled_again, SAMPLES, 2, dtype=t) for t in ("float32", "float64"))
     assert single.theta.dtype == np.float32
     assert 0 < np.abs(single.theta - double.theta).max() < 1e-4
 
 
-def test_a_fixed_target_policy_is_accepted_or_refused_in_one_line(algorithm, garnet_problem):
-    target = operator_of(gq.FixedPolicy)
-    problem = gq.Problem(garnet_problem.mdp, garnet_problem.features, target=target)
-    if algorithm.reads_operator:
-        with pytest.raises(ValueError, match=r"^target is FixedPolicy\(5 states, 3 actions\), but \w+ needs a softmax"):
-            gq.run(problem, algorithm, SAMPLES, 2)
-    else:
-        assert not gq.run(problem, algorithm, SAMPLES, 2).diverged.any()
+def for_fixed_policy(problem: gq.Problem) -> gq.Problem:
+    return gq.Problem(problem.mdp, problem.features, target=operator_of(gq.FixedPolicy))
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if algorithm_of(kind, SMALL).reads_operator])
+def test_a_fixed_target_policy_is_refused_where_a_policy_is_learned(kind, garnet_problem):
+    with pytest.raises(ValueError, match=r"^target is FixedPolicy\(5 states, 3 actions\), but \w+ needs a softmax"):
+        gq.run(for_fixed_policy(garnet_problem), algorithm_of(kind, SMALL), SAMPLES, 2)
+
+
+def test_a_fixed_target_policy_is_accepted_elsewhere(compiled_again, garnet_problem):
+    if not compiled_again.reads_operator:
+        assert not gq.run(for_fixed_policy(garnet_problem), compiled_again, SAMPLES, 2).diverged.any()
 
 
 def test_a_saved_algorithm_is_the_same_one(algorithm):

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 from test_conformance import (  # noqa: F401 - they are collected here
+    ALWAYS,
     SMALL,
     algorithm_of,
     pure_python,
-    test_a_fixed_target_policy_is_accepted_or_refused_in_one_line,
+    seldom,
+    test_a_fixed_target_policy_is_accepted_elsewhere,
     test_a_run_does_not_depend_on_the_others_on_threads_or_on_records,
     test_a_saved_algorithm_is_the_same_one,
     test_a_second_call_with_other_parameters_compiles_nothing,
@@ -24,4 +26,9 @@ KINDS = [kind for kind in ALGORITHMS.values() if kind.__module__ == family.__nam
 
 @pytest.fixture(params=KINDS, ids=lambda kind: kind.__name__)
 def algorithm(request):
+    return algorithm_of(request.param, SMALL)
+
+
+@pytest.fixture(params=seldom(KINDS, ALWAYS), ids=lambda kind: kind.__name__)
+def compiled_again(request):
     return algorithm_of(request.param, SMALL)
