@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
+from scipy.special import stdtrit
 
 from gqlab.checks import FloatArray
 from gqlab.paper.design import BATCH_SIZE, View
@@ -83,7 +83,7 @@ def interval(values: FloatArray) -> tuple[float, float, float]:
     mean = float(values.mean())
     if len(values) < 2:
         return mean, float("nan"), float("nan")
-    half = float(stats.t.ppf(0.975, len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values)))
+    half = float(stdtrit(len(values) - 1, 0.975) * values.std(ddof=1) / np.sqrt(len(values)))
     return mean, mean - half, mean + half
 
 
