@@ -41,9 +41,8 @@ lowest: ## Run the tests with the lowest versions that pyproject.toml allows, in
 	.venv-lowest/bin/python -m pip install --quiet --constraint constraints-lowest.txt --editable '.[learn]' --group test
 	.venv-lowest/bin/python -m pytest -n auto --dist loadfile -o filterwarnings=default
 
-# Code that checks its bounds is other code: it has a cache of its own.
 bounds: $(VENV)/.ready ## Run the compiled functions with checks of all array bounds
-	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(VENV)/bounds $(BIN)/python -m pytest -n auto tests/unit/test_bounds.py tests/unit/test_vectors.py tests/unit/test_encoders.py
+	NUMBA_BOUNDSCHECK=1 $(BIN)/python -m pytest -n auto tests/unit/test_bounds.py tests/unit/test_vectors.py tests/unit/test_encoders.py
 
 CASES ?= 100000
 fuzz: $(VENV)/.ready ## 100,000 hostile calls, and damaged files, printed as figures; CASES=N for another number

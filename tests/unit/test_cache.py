@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import gqlab
+from gqlab.engine import code_folder
 
 PACKAGE = Path(gqlab.__file__).parent
 
@@ -114,8 +115,8 @@ def cache(tmp_path, expected):
     return environment
 
 
-def files(environment, ending):
-    found = sorted(Path(environment["NUMBA_CACHE_DIR"]).rglob(f"*_indices*.{ending}"))
+def files(environment):
+    found = sorted(Path(environment["NUMBA_CACHE_DIR"]).rglob("*_indices*.nbc"))
     assert found
     return found
 
@@ -127,26 +128,52 @@ def flipped(data):
 
 
 @pytest.mark.parametrize(
-    ("ending", "damage"),
-    [("nbi", lambda data: data[: len(data) // 2]), ("nbc", lambda data: b""), ("nbc", flipped)],
-    ids=["half an index", "no code", "one bit of the code"],
+    "damage", [lambda data: data[: len(data) // 2], lambda data: b"", flipped], ids=["half", "nothing", "one bit"]
 )
-def test_damaged_files_are_compiled_anew_and_replaced(cache, expected, ending, damage):
-    for path in files(cache, ending):
+def test_damaged_files_are_compiled_anew_and_replaced(cache, expected, damage):
+    for path in files(cache):
         path.write_bytes(damage(path.read_bytes()))
     assert run(CODE, cache) == ([expected, "compiled"], [])
     assert run(CODE, cache) == ([expected, "read"], [])
 
 
 def test_code_under_the_key_of_another_function_is_not_run(cache, expected):
-    """What two processes that write at the same time can leave: the index of one, the code of the other."""
     code = CODE.replace(
         "gq.batch_indices(gq.VRGreedyGQ(batch_size=3), 9).tolist()", "gq.trajectory(gq.baird(), 3).s.tolist()"
     )
     run(code.replace("_indices", "_trajectory"), cache)
-    [own], [other] = files(cache, "nbc"), sorted(Path(cache["NUMBA_CACHE_DIR"]).rglob("*_trajectory*.nbc"))
+    [own], [other] = files(cache), sorted(Path(cache["NUMBA_CACHE_DIR"]).rglob("*_trajectory*.nbc"))
     own.write_bytes(other.read_bytes())
     assert run(CODE, cache) == ([expected, "compiled"], [])
+
+
+def test_copies_with_the_same_sources_share_their_code_and_others_do_not(tmp_path, expected):
+    copies = [tmp_path / name / "gqlab" for name in ("one", "two")]
+    for copy in copies:
+        shutil.copytree(PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    home = {"HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path / "caches"), "MPLCONFIGDIR": str(tmp_path)}
+    for copy, made in zip(copies, ("compiled", "read"), strict=True):
+        assert run(CODE, home | {"PYTHONPATH": str(copy.parent)})[0] == [expected, made]
+    with (copies[1] / "rules" / "numbers.py").open("a") as file:
+        file.write("# an edit\n")
+    assert run(CODE, home | {"PYTHONPATH": str(copies[1].parent)})[0] == [expected, "compiled"]
+    assert len(list((tmp_path / "caches" / "gqlab").iterdir())) == 2
+    assert not list(tmp_path.glob("*/gqlab/**/__pycache__"))
+    checked = home | {"PYTHONPATH": str(copies[0].parent), "NUMBA_BOUNDSCHECK": "1"}
+    assert run(CODE, checked)[0] == [expected, "compiled"]  # that is other code
+
+
+def test_folders_of_old_sources_are_removed(tmp_path, monkeypatch):
+    for k in range(12):
+        (tmp_path / f"code-{k}").mkdir()
+        (tmp_path / f"code-{k}" / "f.nbc").touch()
+        os.utime(tmp_path / f"code-{k}", (k, k))
+    (tmp_path / "somebody-else-s").mkdir()
+    monkeypatch.setattr(code_folder, "places", lambda: [tmp_path])
+    folder = code_folder.code_folder.__wrapped__()
+    assert folder == tmp_path / code_folder.state()
+    kept = {f"code-{k}" for k in range(12 - code_folder.STATES + 1, 12)}
+    assert {path.name for path in tmp_path.iterdir()} == {folder.name, "somebody-else-s", *kept}
 
 
 def test_a_child_that_is_forked_while_a_thread_compiles_can_compile(tmp_path, expected):

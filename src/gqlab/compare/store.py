@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from gqlab.algorithms import Algorithm
-from gqlab.engine.compiled import SOURCES
+from gqlab.engine.code_folder import SOURCES
 from gqlab.files import write_whole
 from gqlab.version import __version__
 

@@ -7,7 +7,6 @@ own, and for the parts that a user wrote their files and the constants that they
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import inspect
 import os
@@ -23,40 +22,19 @@ from typing import Any
 import numba
 import numpy as np
 from numba import types
-from numba.core.caching import FunctionCache, NullCache
+from numba.core.caching import CompileResultCacheImpl, FunctionCache, NullCache
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.serialize import dumps
 
+from gqlab.engine.code_folder import SOURCES, CodeFolder
+from gqlab.files import write_whole
 from gqlab.rules.dispatch import FASTMATH
-
-PACKAGE = Path(__file__).resolve().parent.parent
 
 #: The packages whose code no part depends on beyond their versions, which Numba's key knows, or by ``SOURCES``.
 LIBRARIES = frozenset({"gqlab", "numba", "numpy", "scipy", "llvmlite"}) | sys.stdlib_module_names
 
 #: What compiled code takes in as a value.
 CONSTANTS = (int, float, complex, str, bytes, np.generic, np.ndarray)
-
-
-def compiled_sources() -> list[Path]:
-    """Every file of gqlab that can hold compiled code: what makes a function compiled comes from two places alone."""
-    return sorted(
-        path
-        for path in PACKAGE.rglob("*.py")
-        if path.parent.name == "rules"
-        or any(name in path.read_bytes() for name in (b"gqlab.rules", b"gqlab.engine.compiled"))
-    )
-
-
-def source_digest() -> str:
-    """A digest of every file that holds compiled code."""
-    digest = hashlib.sha256()
-    for path in compiled_sources():
-        digest.update(path.read_bytes())
-    return digest.hexdigest()
-
-
-SOURCES = source_digest()
 
 
 def parts_of(value: Any) -> Iterator[type]:
@@ -142,12 +120,18 @@ def _codes(code: Any) -> Iterator[Any]:
             yield from _codes(constant)
 
 
-class _SourceCache(FunctionCache):
-    """Numba's cache, whose keys are digests: they name no class, so that any process can read the index.
+class _CodeFolderImpl(CompileResultCacheImpl):
+    _locator_classes = (CodeFolder,)
 
-    What is kept is sealed with a digest of its key and itself. A file that is damaged, or holds the code of another key
-    (two processes that write at the same time can mix them up), is compiled anew and replaced.
+
+class _SourceCache(FunctionCache):
+    """Numba's cache, with a file for each key, whose name is a digest of it.
+
+    What is kept is sealed with a digest of its key and itself. A file that is damaged, or holds the code of another
+    key, is compiled anew and replaced.
     """
+
+    _impl_class = _CodeFolderImpl
 
     def _index_key(self, sig: Any, codegen: Any) -> Any:
         digest = hashlib.sha256(f"{SOURCES} {sig}".encode())
@@ -157,22 +141,22 @@ class _SourceCache(FunctionCache):
                 digest.update(hashlib.sha256(source).digest())
         return digest.hexdigest(), codegen.magic_tuple()
 
+    def _path(self, key: Any) -> Path:
+        name = hashlib.sha256(repr(key).encode()).hexdigest()[:32]
+        return Path(self._cache_path) / f"{self._impl.filename_base}.{name}.nbc"
+
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         if not _on_disk(sig):
             return None
         target_context.refresh()
         key = self._index_key(sig, target_context.codegen())
         try:
-            kept = self._cache_file.load(key)
-            if kept is None:
-                return None
-            seal, code = kept
+            data = self._path(key).read_bytes()
+            seal, code = data[:SEAL], data[SEAL:]
             if seal != _seal(key, code):
                 return None
             return self._impl.rebuild(target_context, pickle.loads(code))  # noqa: S301 - Numba's own form
-        except Exception:  # a damaged file can raise anything
-            with contextlib.suppress(OSError):
-                self._cache_file.flush()
+        except Exception:  # no file; a damaged one can raise anything
             return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
@@ -181,9 +165,12 @@ class _SourceCache(FunctionCache):
         try:
             key, code = self._index_key(sig, data.codegen), dumps(self._impl.reduce(data))
             self._impl.locator.ensure_cache_path()
-            self._cache_file.save(key, (_seal(key, code), code))
-        except Exception:  # a full disk, or an index that was damaged since it was read
+            write_whole(self._path(key), lambda file: file.write(_seal(key, code) + code))
+        except Exception:  # a full disk
             _warn()
+
+    def flush(self) -> None:
+        """Nothing is kept under a key that another code could have."""
 
 
 class _NoCache(NullCache):
@@ -193,8 +180,12 @@ class _NoCache(NullCache):
         _warn()
 
 
-def _seal(key: Any, code: bytes) -> str:
-    return hashlib.sha256(repr(key).encode() + code).hexdigest()
+#: The bytes of a seal.
+SEAL = 32
+
+
+def _seal(key: Any, code: bytes) -> bytes:
+    return hashlib.sha256(repr(key).encode() + code).digest()
 
 
 @cache

@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from gqlab import algorithms as known_algorithms
 from gqlab import checks
 from gqlab.algorithms import Algorithm
-from gqlab.engine import compiled
+from gqlab.engine import code_folder, compiled
 from gqlab.engine.cells import Cell, Settings
 from gqlab.engine.execute import check_cell
 from gqlab.files import one_line
@@ -39,7 +39,7 @@ ELSEWHERE = frozenset({"benchmark", "compare", "data", "encoders", "learn", "pap
 def source_digest() -> str:
     """A digest of all code of gqlab that the result of a cell depends on."""
     digest = hashlib.sha256(__version__.encode())
-    for path in sorted(compiled.PACKAGE.rglob("*.py")):
+    for path in sorted(code_folder.PACKAGE.rglob("*.py")):
         if path.parent.name not in ELSEWHERE and path.name not in ("cli.py", "__init__.py"):
             digest.update(path.read_bytes())
     return digest.hexdigest()
