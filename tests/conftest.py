@@ -12,8 +12,8 @@ import pytest
 import gqlab as gq
 from gqlab.engine import memory
 
-#: d and A of :func:`garnet_problem` and of most examples.
-USUAL_SIZE = (4, 3)
+#: d and A of the paper's problems: Garnet (:func:`garnet_problem`, and most examples), Frozen Lake, Baird's star.
+USUAL_SIZES = {(4, 3), (8, 4), (7, 2)}
 
 IS_UNROLLED = memory.is_unrolled
 
@@ -67,13 +67,13 @@ def garnet_problem() -> gq.Problem:
 
 @pytest.fixture(autouse=True, scope="session")
 def few_sizes():
-    """Small problems of the usual size alone get code of their own, others the loops that large ones get.
+    """Small problems of the usual sizes alone get code of their own, others the loops that large ones get.
 
     Compiling is most of what the tests do. Where code for a size is what is tested, see :func:`every_size`.
     """
     with pytest.MonkeyPatch.context() as patch:
         for module in ("memory", "layout"):
-            patch.setattr(f"gqlab.engine.{module}.is_unrolled", lambda d, A: (d, A) == USUAL_SIZE)
+            patch.setattr(f"gqlab.engine.{module}.is_unrolled", lambda d, A: (d, A) in USUAL_SIZES)
         yield
 
 

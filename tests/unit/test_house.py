@@ -16,7 +16,7 @@ from numba.core.dispatcher import Dispatcher
 import gqlab
 import gqlab.cli  # before a doctest leaves its last result in builtins, all of which tyro looks at
 from gqlab.algorithms import ALGORITHMS
-from gqlab.engine import compiled
+from gqlab.engine import code_folder
 
 PACKAGE = Path(gqlab.__file__).parent
 SOURCES = sorted(PACKAGE.rglob("*.py"))
@@ -100,7 +100,7 @@ def compiled_modules() -> set[str]:
 
 
 def test_the_key_of_compiled_code_covers_every_file_that_holds_some():
-    covered = {name_of(path) for path in compiled.compiled_sources()}
+    covered = {name_of(path) for path in code_folder.compiled_sources()}
     found = compiled_modules()
     assert {"gqlab.rules.gradient", "gqlab.rules.numbers", "gqlab.samples.random", "gqlab.schedules"} <= found
     assert {"gqlab.operators.softmax", "gqlab.estimators.svrg", "gqlab.engine.loop", "gqlab.measure.watch"} <= found
@@ -110,18 +110,18 @@ def test_the_key_of_compiled_code_covers_every_file_that_holds_some():
 def test_every_file_that_the_key_covers_changes_it(tmp_path, monkeypatch):
     """Each of them changed in turn, in a copy of the package."""
     copies = tmp_path / "gqlab"
-    for path in compiled.compiled_sources():
+    for path in code_folder.compiled_sources():
         copy = copies / path.relative_to(PACKAGE)
         copy.parent.mkdir(parents=True, exist_ok=True)
         copy.write_bytes(path.read_bytes())
-    monkeypatch.setattr(compiled, "PACKAGE", copies)
-    keys = [compiled.source_digest()]
-    assert len(compiled.compiled_sources()) > 20
-    for path in compiled.compiled_sources():
+    monkeypatch.setattr(code_folder, "PACKAGE", copies)
+    keys = [code_folder.source_digest()]
+    assert len(code_folder.compiled_sources()) > 20
+    for path in code_folder.compiled_sources():
         path.write_bytes(path.read_bytes() + b"# changed\n")
-        keys.append(compiled.source_digest())
+        keys.append(code_folder.source_digest())
     assert len(set(keys)) == len(keys)
-    assert keys[0] == compiled.SOURCES
+    assert keys[0] == code_folder.SOURCES
 
 
 # --- Names ------------------------------------------------------------------------------------------------------------

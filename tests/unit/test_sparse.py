@@ -75,10 +75,15 @@ ALGORITHMS = {
 
 #: Every algorithm on binary features, and those with and without a drift on the others.
 CASES = [("binary", name) for name in ALGORITHMS] + [(k, name) for k in ("sparse", "dense") for name in ("QRC", "SVRG")]
+#: By `make long` alone.
+SELDOM = {("sparse", "SVRG"), ("dense", "QRC")}
 
 
 @pytest.mark.parametrize("radius", [np.inf, 1.5], ids=["free", "projected"])
-@pytest.mark.parametrize(("kind", "name"), CASES, ids=["-".join(case) for case in CASES])
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [pytest.param(*case, marks=[pytest.mark.long] * (case in SELDOM), id="-".join(case)) for case in CASES],
+)
 def test_sparse_steps_are_the_dense_ones(kind, name, radius):
     problem = problem_of(state_features(kind)[2], terminal=kind == "sparse")
     algorithm = ALGORITHMS[name](radius)
