@@ -11,6 +11,7 @@ sys.path[:0] = [str(HERE), str(HERE.parent / "src")]
 
 import executed
 import mathml
+import narrow
 import unicode_math
 
 from gqlab.version import __version__
@@ -78,3 +79,5 @@ def setup(app: Any) -> None:
     app.connect("doctree-resolved", mathml.hold_punctuation)
     app.connect("builder-inited", lambda app: executed.write_notebooks(NOTEBOOKS))
     app.connect("source-read", offer_notebook)
+    app.connect("doctree-read", narrow.mark_tables)
+    app.connect("doctree-read", narrow.mark_pictures)
