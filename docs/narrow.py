@@ -1,4 +1,4 @@
-"""What pages need on a narrow screen and only the builder can see: how long the texts of a table are, how large a picture is."""
+"""What a narrow screen needs and only the builder sees: how long the texts of a table are, how large a picture is."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ SHORT = 22
 BESIDE = 16
 #: A first column up to this long stays in sight while the others scroll.
 NAME = 40
+#: A table with so many columns has smaller letters.
+MANY = 6
 #: A picture with more pixels across than this has several panels: on a narrow screen it scrolls.
 PANELS = 1400
 
@@ -23,7 +25,7 @@ def _rows(table: nodes.table) -> list[list[nodes.entry]]:
 
 
 def mark_tables(app: Any, doctree: nodes.document) -> None:
-    """Classes for the style sheet: ``short`` and ``words`` of cells, ``stacked`` and ``named`` of tables."""
+    """Classes for the style sheet: ``short`` and ``words`` of cells, ``stacked``, ``named`` and ``many`` of tables."""
     for table in doctree.findall(nodes.table):
         rows = _rows(table)
         for entry in (entry for row in rows for entry in row):
@@ -33,6 +35,8 @@ def mark_tables(app: Any, doctree: nodes.document) -> None:
             table["classes"].append("stacked")
         elif columns > 2 and first <= NAME:
             table["classes"].append("named")
+        if columns >= MANY:
+            table["classes"].append("many")
 
 
 def mark_pictures(app: Any, doctree: nodes.document) -> None:

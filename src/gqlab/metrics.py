@@ -41,6 +41,9 @@ EXACT: dict[str, Callable[[Problem, FloatArray], FloatArray]] = {
 #: The names whose larger values are the better ones.
 GAINS = ("reward", "value")
 
+#: The names of what falls by powers of ten: their axes are of powers in every picture.
+FALLING = ("gradient", "mspbe")
+
 TITLES = {
     "gradient": "‖∇J(θ)‖²",
     "mspbe": "J(θ)",
@@ -68,6 +71,11 @@ def check_metric(metric: Any, problem: Problem | None, watched: Sequence[str]) -
 def is_gain(metric: Metric) -> bool:
     """Whether more of it is better."""
     return isinstance(metric, str) and metric.partition(".")[0] in GAINS
+
+
+def is_falling(metric: Metric) -> bool:
+    """Whether it is one of those that fall by powers of ten."""
+    return isinstance(metric, str) and metric.partition(".")[0] in FALLING
 
 
 def title(metric: Metric, problem: Problem | None) -> str:

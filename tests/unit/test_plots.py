@@ -106,6 +106,16 @@ def test_a_grid_against_its_samples_and_against_a_step_size(garnet_problem):
         other.plot(garnet_problem)
 
 
+@pytest.mark.parametrize(("metric", "scale"), [("gradient", "log"), ("mspbe", "log"), ("reward", "linear")])
+def test_results_and_grids_have_the_same_axis_however_far_the_values_are_apart(garnet_problem, metric, scale):
+    near, far = (made_result(garnet_problem, np.full((3, 2, 4), 1.0) * [[1.0], [end]]) for end in (1.1, 50.0))
+    labels = {"problem": np.zeros(2, int), "eta_theta": np.array([0.1, 0.2])}
+    grids = [gq.GridResult([result] * 2, labels) for result in (near, far)]
+    axes = [result.plot(garnet_problem, metric) for result in (near, far)]
+    axes += [grid.plot(garnet_problem, metric, x=x) for grid in grids for x in ("samples", "eta_theta")]
+    assert [ax.get_yscale() for ax in axes] == [scale] * 6
+
+
 def test_nothing_global_changes_and_given_axes_are_used_and_returned(garnet_problem, result):
     before, (figure, ax) = dict(matplotlib.rcParams), plt.subplots()
     numbers = plt.get_fignums()

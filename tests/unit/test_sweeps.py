@@ -501,11 +501,12 @@ def test_the_command_runs_what_a_file_says_and_goes_on(tmp_path, capsys, counted
     arguments = ["sweep", str(tmp_path / "s.toml"), "--out", str(tmp_path / "out")]
     main([*arguments, "--json"])
     found = json.loads(capsys.readouterr().out)
-    assert found["cells"] == 8
+    assert (found["cells"], found["computed"]) == (8, 8)
     assert [row["runs"] for row in found["rows"]] == [4] * 4
     main([*arguments, "--export", str(tmp_path / "s.parquet")])
     out = capsys.readouterr().out
     assert "garnet(seed=1, features=random(dim=4))\n  GreedyGQ(eta_theta=0.1, " in out
+    assert "\nAll 8 cells were in the store already: nothing was computed; gqlab.open_sweep(" in out
     assert len(counted) == 8
     problems = [gq.Problem(mdp, gq.random_features(mdp, 4)) for mdp in (gq.garnet(seed=0), gq.garnet(seed=1))]
     grid = gq.grid(problems, gq.sweep(gq.GreedyGQ, eta_theta=[0.1, 0.2]), 200, 2, [3, 4])

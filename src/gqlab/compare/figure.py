@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +9,10 @@ import numpy as np
 
 from gqlab.checks import FloatArray
 from gqlab.compare.measure import Comparison
-from gqlab.files import write_whole
+from gqlab.plots import style
 
-#: Colours that colour-blind eyes tell apart (Okabe and Ito), in the order of the table; then greys, dashed.
-COLOURS = ("#0072b2", "#009e73", "#d55e00", "#cc79a7", "#56b4e9", "#e69f00")
-INK, SOFT = "#24292f", "#8c959f"
+#: In the order of the table; then greys, dashed.
+COLOURS = style.PALETTE[:6]
 #: The least distance of two labels, as a part of the height.
 LABEL_GAP = 0.052
 #: The lowest place of a label: beneath the axis, but on the page.
@@ -23,16 +21,7 @@ LOWEST = -0.06
 
 def write_figure(comparison: Comparison, folder: Path) -> str:
     """``compare.png`` and ``.svg`` in a folder; returns the text of the second."""
-    import matplotlib
-
-    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "compare", "font.size": 9.5}):
-        drawn = draw(comparison)
-        write_whole(folder / "compare.png", lambda file: drawn.savefig(file, format="png", dpi=150))
-        text = io.StringIO()
-        drawn.savefig(text, format="svg", metadata={"Date": None})
-    svg = text.getvalue()
-    write_whole(folder / "compare.svg", lambda file: file.write(svg.encode()))
-    return svg
+    return style.write_figure(lambda: draw(comparison), folder, "compare")
 
 
 def draw(comparison: Comparison) -> Any:
@@ -45,21 +34,17 @@ def draw(comparison: Comparison) -> Any:
         seen = (row.samples >= comparison.moments[0] / 3) & np.isfinite(row.curve)
         if not seen.any():
             continue
-        colour = COLOURS[k] if k < len(COLOURS) else SOFT
-        style = "-" if k < len(COLOURS) else (0, (4, 1.5 + 0.7 * (k - len(COLOURS))))
-        axes.plot(row.samples[seen], row.curve[seen], color=colour, linestyle=style, linewidth=1.4, zorder=3)
+        colour = COLOURS[k] if k < len(COLOURS) else style.SOFT
+        dash = "-" if k < len(COLOURS) else (0, (4, 1.5 + 0.7 * (k - len(COLOURS))))
+        axes.plot(row.samples[seen], row.curve[seen], color=colour, linestyle=dash, linewidth=1.4, zorder=3)
         ends.append((row.name, float(row.curve[seen][-1]), colour))
     floor = np.median(comparison.floor, axis=0)
-    axes.plot(comparison.moments, floor, color=INK, linewidth=3.2, zorder=2, marker="o", markersize=5)
-    ends.append(("the floor", float(floor[-1]), INK))
+    axes.plot(comparison.moments, floor, color=style.INK, linewidth=3.2, zorder=2, marker="o", markersize=5)
+    ends.append(("the floor", float(floor[-1]), style.INK))
     axes.set(xscale="log", yscale="log", xlim=(comparison.moments[0] / 3, comparison.moments[-1]))
-    axes.set_xlabel("samples")
-    axes.set_title(r"$\|\nabla J(\theta)\|^2$, median over problems", loc="left", fontsize=10, color=INK)
-    page.text(0.085, 0.955, comparison.title, fontsize=11, fontweight="bold", color=INK)
-    axes.grid(True, which="major", linewidth=0.5, color="#d8dee4")
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)
-    axes.tick_params(colors="#57606a", which="both")
+    axes.xaxis.set_major_formatter(style.short)
+    style.label_powers(axes)
+    axes.set(xlabel="samples", ylabel="‖∇J(θ)‖², median over problems", title=comparison.title)
     _label(axes, ends)
     return page
 
@@ -72,8 +57,8 @@ def _label(axes: Any, ends: list[tuple[str, float, str]]) -> None:
     for (name, value, colour), y in zip(ends, apart(wanted, LABEL_GAP), strict=True):
         axes.annotate(
             name, (1.0, (np.log(value) - low) / (high - low)), (1.07, y), xycoords="axes fraction",
-            textcoords="axes fraction", va="center", color=INK if colour == SOFT else colour, annotation_clip=False,
-            fontweight="bold" if name == "the floor" else "normal",
+            textcoords="axes fraction", va="center", color=style.INK if colour == style.SOFT else colour,
+            annotation_clip=False, fontweight="bold" if name == "the floor" else "normal",
             arrowprops={
                 "arrowstyle": "-", "color": colour, "linewidth": 0.7, "shrinkA": 1, "shrinkB": 0, "relpos": (0, 0.5)
             },

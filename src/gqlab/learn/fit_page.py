@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from gqlab.compare.figure import COLOURS, INK
 from gqlab.files import write_whole
 from gqlab.learn.linear_q import Evaluation, LinearQ
-from gqlab.learn.pages import facts_table, number, table, whole_page, write_figure, written
+from gqlab.learn.pages import facts_table, number, table, whole_page, written
+from gqlab.plots.style import BLUE, GREEN, INK, VERMILION, label_powers, short, write_figure
 
 #: What a history holds of every pass, and what it is called.
 COLUMNS = {"updates": "updates", "mspbe": "J", "gradient": "‖∇J‖²", "max_q": "max |Q|"}
@@ -23,7 +23,7 @@ def page(model: LinearQ, algorithm: Any, data: Any, played: Evaluation | None, f
     """Write the figure and the table into the folder; the text of the whole page."""
     history = model.history
     write_whole(folder / "history.csv", lambda file: file.write(_csv(history).encode()))
-    svg = write_figure(draw(model), folder, "history")
+    svg = write_figure(lambda: draw(model), folder, "history")
     shown = np.unique(np.linspace(0, len(history["updates"]) - 1, 12).astype(int))
     rows = [[f"{history['updates'][k]:,}", *(f"{history[name][k]:.4g}" for name in list(COLUMNS)[1:])] for k in shown]
     title = f"{type(algorithm).__name__} on {data.n_rows:,} logged transitions"
@@ -71,22 +71,19 @@ def draw(model: LinearQ) -> Any:
     drawn = Figure(figsize=(8.6, 3.6), layout="constrained")
     left, right = drawn.subplots(1, 2)
     updates = history["updates"]
-    for k, name in enumerate(("mspbe", "gradient")):
-        left.plot(updates, np.maximum(history[name], 1e-300), color=COLOURS[k], linewidth=1.6, label=COLUMNS[name])
-    left.set_yscale("log")
-    left.set_title("the data's own objective", loc="left", fontsize=11, color=INK)
-    right.plot(updates, history["max_q"], color=COLOURS[2], linewidth=1.6, label="max |Q|")
+    for name, colour in (("mspbe", BLUE), ("gradient", VERMILION)):
+        left.plot(updates, np.maximum(history[name], 1e-300), color=colour, label=COLUMNS[name])
+    left.set(yscale="log", title="the data's own objective")
+    label_powers(left)
+    right.plot(updates, history["max_q"], color=GREEN, label="max |Q|")
     right.plot(updates, history["q_bound"], "--", color=INK, linewidth=1, label="r_max / (1 − γ)")
     right.set_ylim(bottom=0)
-    right.set_title("the largest action value", loc="left", fontsize=11, color=INK)
+    right.set_title("the largest action value")
     for axes in (left, right):
         axes.set_xlabel("updates")
         axes.xaxis.set_major_locator(_few())
-        axes.xaxis.set_major_formatter(lambda x, _: f"{x:,.0f}")
-        axes.grid(True, linewidth=0.5, color="#d8dee4")
-        axes.legend(frameon=False, fontsize=10)
-        for side in ("top", "right"):
-            axes.spines[side].set_visible(False)
+        axes.xaxis.set_major_formatter(short)
+        axes.legend()
     return drawn
 
 

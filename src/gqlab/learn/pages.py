@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
 from html import escape
-from pathlib import Path
 from typing import Any
 
 from gqlab.compare.report import STYLE
-from gqlab.files import write_whole
 
 #: Of the page of the leaderboard, but for its tables of two columns.
 MORE_STYLE = """
@@ -28,19 +25,6 @@ figure svg { min-width: 0; max-width: 860px; }
   table.facts td::before { content: none !important; }
 }
 """
-
-
-def write_figure(drawn: Any, folder: Path, name: str) -> str:
-    """``name.png`` and ``name.svg``; returns the text of the second."""
-    import matplotlib
-
-    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": name}):
-        write_whole(folder / f"{name}.png", lambda file: drawn.savefig(file, format="png", dpi=150))
-        text = io.StringIO()
-        drawn.savefig(text, format="svg", metadata={"Date": None})
-    svg = text.getvalue()
-    write_whole(folder / f"{name}.svg", lambda file: file.write(svg.encode()))
-    return svg
 
 
 def whole_page(title: str, body: str) -> str:

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from gqlab.compare.figure import COLOURS, INK, SOFT
 from gqlab.learn.agent import Agent
 from gqlab.learn.linear_q import Evaluation
-from gqlab.learn.pages import facts_table, number, table, whole_page, write_figure, written
+from gqlab.learn.pages import facts_table, number, table, whole_page, written
 from gqlab.learn.train import Plan, running_mean
+from gqlab.plots.style import BLUE, SOFT, VERMILION, short, write_figure
 
 #: Episodes that the line of the figure is a mean of.
 SMOOTHED = 50
@@ -21,39 +21,31 @@ SMOOTHED = 50
 
 def write_curve(agent: Agent, history: Sequence[dict[str, float]], folder: Path) -> str:
     """``curve.png`` and ``curve.svg``; returns the text of the second."""
-    import matplotlib
-
-    with matplotlib.rc_context({"font.size": 11}):
-        return write_figure(draw(agent, history), folder, "curve")
+    return write_figure(lambda: draw(agent, history), folder, "curve")
 
 
 def draw(agent: Agent, history: Sequence[dict[str, float]]) -> Any:
     """Returns against steps: every episode, their running mean, and the greedy policy with its range."""
     from matplotlib.figure import Figure
 
-    page = Figure(figsize=(7.2, 4.4))
-    axes = page.add_axes((0.1, 0.12, 0.87, 0.74))
+    page = Figure(figsize=(7.2, 4.4), layout="constrained")
+    axes = page.subplots()
     ends, returns = np.array(agent.episodes.ends), np.array(agent.episodes.returns)
     if len(ends):
         shown = slice(None, None, max(1, len(ends) // 2000))  # a page need not hold a million dots
         axes.plot(ends[shown], returns[shown], ".", color=SOFT, alpha=0.35, markersize=3, label="episodes")
         mean = running_mean(returns, SMOOTHED)
-        axes.plot(ends[shown], mean[shown], color=COLOURS[0], linewidth=1.6, label=f"mean of {SMOOTHED}")
+        axes.plot(ends[shown], mean[shown], color=BLUE, label=f"mean of {SMOOTHED}")
     if history:
         steps, means, least, most = (
             np.array([row[name] for row in history]) for name in ("steps", "mean", "least", "largest")
         )
-        axes.fill_between(steps, least, most, color=COLOURS[2], alpha=0.13, linewidth=0)
-        axes.plot(
-            steps, means, "o-", color=COLOURS[2], linewidth=1.6, markersize=4, label="greedy policy, and its range"
-        )
-    axes.set_xlabel("steps")
-    axes.set_title("return of an episode", loc="left", fontsize=11, color=INK)
-    axes.xaxis.set_major_formatter(lambda x, _: f"{x:,.0f}")
-    axes.grid(True, linewidth=0.5, color="#d8dee4")
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)
-    page.legend(loc="upper right", ncols=3, frameon=False, fontsize=10, bbox_to_anchor=(0.98, 1.0))
+        axes.fill_between(steps, least, most, color=VERMILION, alpha=0.16, linewidth=0)
+        axes.plot(steps, means, "o-", color=VERMILION, label="greedy policy, and its range")
+    axes.xaxis.set_major_formatter(short)
+    axes.set(xlabel="steps", ylabel="return of an episode")
+    if axes.lines:
+        page.legend(loc="outside upper right", ncols=3)
     return page
 
 

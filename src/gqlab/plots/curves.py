@@ -19,7 +19,7 @@ from gqlab.plots.style import PALETTE, axes_of, label_powers, short, styled
 from gqlab.problem import Problem
 from gqlab.results import RunResult
 
-#: A positive metric whose values span more than this factor is drawn on an axis of powers.
+#: J and ‖∇J‖² are drawn on an axis of powers; so is another positive metric, or a parameter, that spans more than this.
 SPAN = 5.0
 
 #: What the x-axis says.
@@ -99,7 +99,7 @@ def _compare(
     checks.one_of("x", x, COUNTS)
     lines = [Line(name, *_curve(r, chosen, problem, x)) for name, r in results.items()]
     with styled():
-        return draw(lines, TITLES[x], metrics.title(chosen, problem), band, ax)
+        return draw(lines, TITLES[x], chosen, problem, band, ax)
 
 
 def _curve(result: RunResult, metric: Metric, problem: Problem | None, x: str) -> tuple[NDArray[Any], FloatArray]:
@@ -142,7 +142,7 @@ def grid_plot(
     lines = [line(grid, cells, problems, metric, x, _name(grid, cells[0], by)) for cells in groups.values()]
     with styled():
         problem = None if problems is None else problems[0]
-        return draw(lines, TITLES.get(x, x), metrics.title(metric, problem), band, ax, points=x not in COUNTS)
+        return draw(lines, TITLES.get(x, x), metric, problem, band, ax, points=x not in COUNTS)
 
 
 def _name(grid: GridResult, k: int, by: Sequence[str]) -> str | None:
@@ -205,13 +205,21 @@ def quantiles(values: FloatArray, band: float) -> Band:
     return out[0], out[1], out[2]
 
 
-def draw(lines: Sequence[Line], x_title: str, y_title: str, band: float, ax: Any, points: bool = False) -> Any:
+def draw(
+    lines: Sequence[Line],
+    x_title: str,
+    metric: Metric,
+    problem: Problem | None,
+    band: float,
+    ax: Any,
+    points: bool = False,
+) -> Any:
     """The lines with their bands; where the median is infinite a cross stands at the upper edge."""
     share = checks.number("band", band, least=0, below=1)
     axes = axes_of(ax)
     start = len(axes.lines)  # a second call on the same axes goes on with the colours
     over = [(line, quantiles(line.values, share)) for line in lines]
-    _set_scales(axes, over, points)
+    _set_scales(axes, over, points, metrics.is_falling(metric))
     colours = [PALETTE[(start + k) % len(PALETTE)] for k in range(len(lines))]
     for k, (line, (_, middle, _)) in enumerate(over):
         dash, seen = DASHES[(start + k) // len(PALETTE) % len(DASHES)], np.isfinite(middle)
@@ -222,7 +230,7 @@ def draw(lines: Sequence[Line], x_title: str, y_title: str, band: float, ax: Any
         _draw_bands(axes, over, colours)
     if axes.get_yscale() == "log":
         label_powers(axes)
-    axes.set(xlabel=x_title, ylabel=y_title)
+    axes.set(xlabel=x_title, ylabel=metrics.title(metric, problem))
     if any(line.label for line in lines):
         axes.legend()
     return axes
@@ -242,12 +250,12 @@ def _draw_bands(axes: Any, over: Sequence[tuple[Line, Band]], colours: Sequence[
             axes.set_ylim(limits)
 
 
-def _set_scales(axes: Any, over: Sequence[tuple[Line, Band]], points: bool) -> None:
-    """Powers where the values span many, and plain numbers where not."""
+def _set_scales(axes: Any, over: Sequence[tuple[Line, Band]], points: bool, falling: bool) -> None:
+    """Powers where the metric falls by them or the values span many, and plain numbers where not."""
     from matplotlib.ticker import FuncFormatter
 
     every = np.concatenate([middle[np.isfinite(middle)] for _, (_, middle, _) in over])
-    if len(every) and every.min() > 0 and every.max() / every.min() > SPAN:
+    if len(every) and every.min() > 0 and (falling or every.max() / every.min() > SPAN):
         axes.set_yscale("log", nonpositive="mask")
     places = np.concatenate([line.x for line, _ in over]).astype(float)
     if points and len(places) and places.min() > 0 and places.max() / places.min() > SPAN:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import matplotlib
 
 from gqlab import checks
+from gqlab.files import write_whole
 
 STYLE = Path(__file__).with_name("gqlab.mplstyle")
 
@@ -19,7 +21,7 @@ BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, GREY, BROWN = (
     "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#57606a", "#a6761d"
 )  # fmt: skip
 PALETTE = BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, GREY, BROWN
-INK = "#24292f"
+INK, SOFT = "#24292f", "#8c959f"
 
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
@@ -33,6 +35,18 @@ def styled(*more: Path, **settings: Any) -> Iterator[None]:
             now.update(matplotlib.rc_params_from_file(file, use_default_template=False))
         now.update(settings)
         yield
+
+
+def write_figure(draw: Callable[[], Any], folder: Path, name: str, **settings: Any) -> str:
+    """``name.png`` and ``name.svg`` of what ``draw`` makes in the style; returns the text of the second."""
+    with styled(**{"svg.hashsalt": name, **settings}):
+        drawn = draw()
+        write_whole(folder / f"{name}.png", lambda file: drawn.savefig(file, format="png"))
+        text = io.StringIO()
+        drawn.savefig(text, format="svg", metadata={"Date": None})
+    svg = text.getvalue()
+    write_whole(folder / f"{name}.svg", lambda file: file.write(svg.encode()))
+    return svg
 
 
 def axes_of(ax: Any, size: tuple[float, float] | None = None) -> Any:
@@ -62,7 +76,7 @@ def axes_of(ax: Any, size: tuple[float, float] | None = None) -> Any:
     return new
 
 
-def power(value: float, _position: int = 0) -> str:
+def power(value: float, _position: float = 0) -> str:
     """0.003 as 3·10⁻³."""
     exponent = math.floor(math.log10(value) + 1e-9)
     factor = round(value / 10.0**exponent)
@@ -70,7 +84,7 @@ def power(value: float, _position: int = 0) -> str:
     return raised if factor == 1 else f"{factor}·{raised}"
 
 
-def short(value: float, _position: int = 0) -> str:
+def short(value: float, _position: float = 0) -> str:
     """12000 as 12k."""
     if abs(value) >= 1e6:
         return f"{value / 1e6:g}M"

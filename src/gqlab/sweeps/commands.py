@@ -60,15 +60,25 @@ def sweep(options: Annotated[SweepOptions, tyro.conf.arg(name="")]) -> None:
     with contextlib.redirect_stdout(sys.stderr):
         found = grid(recipe.problems, recipe.algorithms, **recipe.arguments, engine=engine, store=options.out)
     seconds = time.perf_counter() - begun
-    rows = summary(found, recipe)
+    rows, n_computed = summary(found, recipe), found.results.n_computed  # type: ignore[attr-defined]
     written = export_parquet(found, options.export) if options.export is not None else 0
     if options.json:
-        print(json.dumps({"store": str(options.out), "cells": len(found), "seconds": seconds, "rows": rows}, indent=1))
+        counts = {"cells": len(found), "computed": n_computed, "seconds": seconds}
+        print(json.dumps({"store": str(options.out), **counts, "rows": rows}, indent=1))
         return
     print(table(rows))
-    print(f"\n{len(found):,} cells after {seconds:.1f} s; gqlab.open_sweep({str(options.out)!r}) opens them")
+    print(f"\n{work(len(found), n_computed, seconds)}; gqlab.open_sweep({str(options.out)!r}) opens them")
     if options.export is not None:
         print(f"{written:,} rows in {options.export}")
+
+
+def work(n_cells: int, n_computed: int, seconds: float) -> str:
+    """What was computed, and what was there already."""
+    if n_computed == 0:
+        return f"All {n_cells:,} cells were in the store already: nothing was computed"
+    kept = n_cells - n_computed
+    rest = f", {kept:,} were in the store already" if kept else ""
+    return f"{n_computed:,} cells computed in {seconds:.1f} s{rest}"
 
 
 def summary(found: GridResult, recipe: Recipe) -> list[dict[str, Any]]:

@@ -71,10 +71,11 @@ def run_sweep(sweep: Sweep, engine: Engine, store: Any = None) -> Sequence[RunRe
     if kept is not None:
         kept.find(whole=True)
     collected = Collected(sweep, kept)
-    if collected.missing.any():
+    n_missing = int(collected.missing.sum())
+    if n_missing:
         _run_missing(sweep, engine, collected)
     collected.check()
-    return StoredResults(kept) if kept is not None else collected.results  # type: ignore[return-value]
+    return StoredResults(kept, n_missing) if kept is not None else collected.results  # type: ignore[return-value]
 
 
 def _run_missing(sweep: Sweep, engine: Engine, collected: Collected) -> None:

@@ -196,10 +196,10 @@ class Store:
 
 
 class StoredResults(Sequence[RunResult]):
-    """The results of a store, each read when it is asked for."""
+    """The results of a store, each read when it is asked for; ``n_computed`` of them are new."""
 
-    def __init__(self, store: Store) -> None:
-        self.store = store
+    def __init__(self, store: Store, n_computed: int = 0) -> None:
+        self.store, self.n_computed = store, n_computed
 
     def __len__(self) -> int:
         return len(self.store.finished)
