@@ -60,6 +60,8 @@ def _mend(tree: ET.Element) -> None:
     for node in tree.iter():
         if node.tag == "mo" and (node.text or "") in FUNCTIONS:
             node.tag = "mi"
+        if _is(node, BARS) and "stretchy" not in node.attrib:
+            node.set("stretchy", "false")  # as tall as the letters: only \left and \right ask for more
         if node.tag == "msup" and len(node) == 2 and node[1].text == "′" and node[0].tag == "mi":
             # Raised by itself: as a superscript it is too small to see where it stands in a subscript.
             letter = node[0]

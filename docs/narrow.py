@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
 import imagesize
 from docutils import nodes
 
-#: A cell with at most so many characters keeps them on one line; one with more has room for a few words in a line.
+#: A cell with at most so many characters keeps them on one line, one with more has room for a few words in a line.
 SHORT = 22
-#: Two columns go one under the other where a text of the first is longer than this.
+#: And one with more than this has room for a sentence.
+LONG = 90
+#: Two columns of words go one under the other where a text of the first is longer than this.
 BESIDE = 16
 #: A first column up to this long stays in sight while the others scroll.
 NAME = 40
@@ -18,6 +21,8 @@ NAME = 40
 MANY = 6
 #: A picture with more pixels across than this has several panels: on a narrow screen it scrolls.
 PANELS = 1400
+#: A lower and an upper end.
+INTERVAL = re.compile(r"\[([^\s\],]+), ([^\s\],]+)\]")
 
 
 def _rows(table: nodes.table) -> list[list[nodes.entry]]:
@@ -25,13 +30,17 @@ def _rows(table: nodes.table) -> list[list[nodes.entry]]:
 
 
 def mark_tables(app: Any, doctree: nodes.document) -> None:
-    """Classes for the style sheet: ``short`` and ``words`` of cells, ``stacked``, ``named`` and ``many`` of tables."""
+    """Classes for the style sheet: short, words and long of cells; stacked, named and many of tables."""
     for table in doctree.findall(nodes.table):
         rows = _rows(table)
         for entry in (entry for row in rows for entry in row):
-            entry["classes"].append("short" if len(entry.astext()) <= SHORT else "words")
-        first, columns = max((len(row[0].astext()) for row in rows), default=0), max(map(len, rows), default=0)
-        if columns == 2 and first > BESIDE:
+            for text in list(entry.findall(nodes.Text)):  # an interval stays on one line
+                text.parent.replace(text, nodes.Text(INTERVAL.sub("[\\1,\N{NO-BREAK SPACE}\\2]", text.astext())))
+            n = len(entry.astext())
+            entry["classes"].append("short" if n <= SHORT else "words" if n <= LONG else "long")
+        columns = max(map(len, rows), default=0)
+        first, last = (max((len(row[k].astext()) for row in rows), default=0) for k in (0, -1))
+        if columns == 2 and first > BESIDE and last > SHORT:
             table["classes"].append("stacked")
         elif columns > 2 and first <= NAME:
             table["classes"].append("named")

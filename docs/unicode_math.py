@@ -112,7 +112,7 @@ def _group(text: str, k: int) -> tuple[str, int]:
         return tex(inner), end
     if match := re.compile(r"max|min|TV|∇J").match(text, k):
         return (rf"\{match[0]}" if match[0] in FUNCTIONS else tex(match[0])), match.end()
-    if match := re.compile(r"[−-]?(?:\d+(?:/\d+)?|[½⅔⅓])").match(text, k):
+    if match := re.compile(r"[−-]?(?:\d+(?:\.\d+)?(?:/\d+)?|[½⅔⅓])").match(text, k):
         return tex(match[0]), match.end()
     end = _atom(text, k)
     return tex(text[k:end]), end

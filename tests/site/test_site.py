@@ -27,12 +27,30 @@ pytestmark = pytest.mark.skipif(not PAGES, reason="GQLAB_SITE names no built sit
 
 WIDTHS = (390, 1280)
 
-#: Tells the page around it how wide the page is, and how many results a search has found, when it has settled.
+#: Tells the page around it how wide the page is, what looks wrong, and how many results a search has found, when it has settled.
 PROBE = """<script>
+function faults() {
+  const all = (selector, wrong, what) =>
+    [...document.querySelectorAll(selector)].filter(wrong).map(e => what + ": " + e.textContent.trim().slice(0, 60) + (e.alt || ""));
+  const box = e => e.getBoundingClientRect(), style = e => getComputedStyle(e);
+  const text = document.querySelector(".bd-article");
+  return [
+    ...all(".bd-article table", e => box(e).width > e.parentElement.clientWidth + 1 && style(e.parentElement).overflowX !== "auto",
+      "a table without a box that scrolls"),
+    ...all("table.stacked", e => innerWidth < 600 && box(e).width > e.parentElement.clientWidth + 1, "a stacked table that is cut"),
+    ...all(".cards li", e => ["Top", "Right", "Bottom", "Left"].some(side => parseFloat(style(e)["padding" + side]) < 12),
+      "text at a border"),
+    ...all(".bd-sidebar-primary p", e => box(e).width && e.scrollWidth > e.clientWidth, "a title wider than the sidebar"),
+    ...all(".bd-article :is(p, li) > code", e => !e.closest("table") && box(e).right > box(text).right + 1, "code wider than the text"),
+    ...all(".bd-article img", e => Math.abs(box(e).width / box(e).height * e.naturalHeight / e.naturalWidth - 1) > 0.02,
+      "a picture that is stretched"),
+  ];
+}
 addEventListener("load", () => setTimeout(() => parent.postMessage(JSON.stringify({
   width: innerWidth,
   scroll: document.documentElement.scrollWidth,
   images: [...document.images].filter(e => !e.complete || e.naturalWidth === 0).map(e => e.src),
+  faults: faults(),
   found: document.querySelectorAll("#search-results li").length,
 }), "*"), 2000));
 </script>"""
@@ -120,12 +138,13 @@ def visit(name: str, folder: Path, query: str = "") -> tuple[list[str], list[dic
 
 @pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")
 @pytest.mark.parametrize("name", PAGES)
-def test_no_page_is_wider_than_its_screen(name, tmp_path):
+def test_no_page_is_wider_than_its_screen_and_nothing_is_cut_or_stretched(name, tmp_path):
     console, found = visit(name, tmp_path)
     assert sorted(int(page["width"]) for page in found) == list(WIDTHS)
     for page in found:
         assert page["scroll"] <= page["width"], page
         assert page["images"] == []
+        assert page["faults"] == []
     assert console == []
 
 
