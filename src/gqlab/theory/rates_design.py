@@ -43,11 +43,11 @@ def powers(first: float, last: float, per_decade: float) -> tuple[float, ...]:
 class TuningGrid:
     """The settings that are tried: as many for one algorithm as for the other."""
 
-    greedy_eta_theta: tuple[float, ...] = powers(-3.0, 0.6, 2.5)
+    greedy_eta_theta: tuple[float, ...] = powers(-3.8, 1.4, 2.5)
     greedy_ratio: tuple[float, ...] = powers(-3.4, 2.2, 2.5)  # η_ω/η_θ
-    vr_eta_theta: tuple[float, ...] = (0.008, 0.04, 0.2, 1.0, 5.0)
+    vr_eta_theta: tuple[float, ...] = (0.0016, 0.008, 0.04, 0.2, 1.0, 5.0)
     vr_ratio: tuple[float, ...] = (0.0002, 0.004, 0.08, 1.6, 32.0)
-    vr_batch_size: tuple[int, ...] = (1, 9, 80, 720, 6400, 57_600)
+    vr_batch_size: tuple[int, ...] = (1, 9, 80, 720, 6400, 57_600, 518_400)
 
     def candidates(self) -> dict[str, list[Algorithm]]:
         """All combinations, by algorithm."""
@@ -62,11 +62,18 @@ class TuningGrid:
         }  # fmt: skip
 
 
-#: Correlated samples need smaller steps and larger batches.
+#: Correlated samples need larger batches.
 STICKY_GRID = TuningGrid(
-    greedy_eta_theta=powers(-3.4, 0.2, 2.5), greedy_ratio=powers(-3.0, 2.2, 2.5),
-    vr_eta_theta=(0.003, 0.015, 0.08, 0.4, 2.0), vr_ratio=(0.02, 0.2, 2.0, 20.0),
-    vr_batch_size=(2, 16, 128, 1024, 8192, 65_536, 524_288),
+    greedy_eta_theta=powers(-3.8, 1.4, 2.5), greedy_ratio=powers(-3.4, 2.2, 2.5),
+    vr_eta_theta=(0.0006, 0.003, 0.015, 0.08, 0.4, 2.0, 10.0), vr_ratio=(0.002, 0.02, 0.2, 2.0, 20.0),
+    vr_batch_size=(1, 16, 256, 4096, 65_536, 1_000_000),
+)  # fmt: skip
+
+#: Where features hardly differ ω* is large, and an ω that hardly moves does best.
+FLAT_GRID = TuningGrid(
+    greedy_eta_theta=powers(-3.8, 1.4, 2.5), greedy_ratio=powers(-6.0, -0.4, 2.5),
+    vr_eta_theta=(0.008, 0.04, 0.2, 1.0, 5.0, 25.0), vr_ratio=(1e-6, 3e-5, 0.001, 0.03, 1.0),
+    vr_batch_size=(1, 9, 80, 720, 6400, 57_600, 518_400),
 )  # fmt: skip
 
 
@@ -74,7 +81,9 @@ STICKY_GRID = TuningGrid(
 class Family:
     """Random Garnet(5,3,2,4) problems, softmax σ = 1, γ = 0.95; with probability ``sticky`` a state stays as it is.
 
-    That slows the chain down: an eigenvalue μ of its transition matrix becomes (1 − sticky)μ + sticky.
+    That slows the chain down: an eigenvalue μ of its transition matrix becomes (1 − sticky)μ + sticky. With ``spread``
+    below 1 features are drawn towards their mean, φ ← φ̄ + spread (φ − φ̄), scaled to max ‖φ‖ = 1: λ_C falls about
+    like its square.
     """
 
     name: str
@@ -82,6 +91,7 @@ class Family:
     first_seed: int
     sticky: float = 0.0
     grid: TuningGrid = TuningGrid()
+    spread: float = 1.0
 
     def problem(self, k: int, seed: int) -> tuple[Problem, FloatArray]:
         """Problem k and its θ_0 ~ N(0, I)."""
@@ -91,7 +101,12 @@ class Family:
             stay = np.eye(mdp.n_states)[:, None, :]
             mdp = FiniteMDP((1 - self.sticky) * mdp.transition + self.sticky * stay, mdp.reward, mdp.discount)
         theta0 = np.random.default_rng([number, 2]).standard_normal(4)
-        return Problem(mdp, random_features(mdp, dim=4, seed=number)), theta0
+        features = random_features(mdp, dim=4, seed=number)
+        if self.spread != 1:
+            centre = features.mean(axis=(0, 1))
+            features = centre + self.spread * (features - centre)
+            features = features / np.linalg.norm(features, axis=-1).max()
+        return Problem(mdp, features), theta0
 
 
 @dataclass(frozen=True)
@@ -142,7 +157,11 @@ class RateSettings:
     ``schedule_margin`` places below it.
     """
 
-    families: tuple[Family, ...] = (Family("Garnet", 10, 7000), Family("sticky Garnet", 3, 7500, 0.9, STICKY_GRID))
+    families: tuple[Family, ...] = (
+        Family("Garnet", 10, 7000),
+        Family("sticky Garnet", 3, 7500, 0.9, STICKY_GRID),
+        Family("flat Garnet", 3, 7700, 0.0, FLAT_GRID, spread=0.3),
+    )
     fractions: tuple[float, ...] = powers(-2.5, -0.25, 4)[::-1]
     exact_fractions: tuple[float, ...] = powers(-3.5, -0.25, 4)[::-1]
     exact_etas: tuple[float, ...] = powers(-1.0, 2.0, 4)

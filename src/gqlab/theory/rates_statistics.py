@@ -80,12 +80,16 @@ def ratios(y: FloatArray, other: FloatArray) -> list[FittedSlope]:
 
 
 def edges(algorithms: Sequence[Algorithm]) -> NDArray[np.bool_]:
-    """Which settings of a grid have η_θ, η_ω/η_θ or M at an end of its range, (n_axes, n_algorithms)."""
+    """Which settings of a grid have η_θ, η_ω/η_θ or M at an end of its range, (n_axes, n_algorithms).
+
+    M = 1 is none: there is no smaller batch, and with it VR-Greedy-GQ is Greedy-GQ.
+    """
     axes = [[e for e, _ in map(constant_steps, algorithms)], [o / e for e, o in map(constant_steps, algorithms)]]
     if all(a.batch_size for a in algorithms):
         axes.append([float(a.batch_size) for a in algorithms])
     values = np.array(axes)
     ends = np.isclose(values, values.min(axis=1, keepdims=True)) | np.isclose(values, values.max(axis=1, keepdims=True))
+    ends[2:] &= values[2:] > 1
     return ends & (np.ptp(values, axis=1, keepdims=True) > 0)
 
 
