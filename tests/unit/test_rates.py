@@ -122,6 +122,8 @@ def test_a_choice_avoids_the_edge_within_the_resolution_and_is_reported_otherwis
         [False] * 3,
         [True, False, True],
     ]  # an axis of one value has no edge
+    smallest = [gq.VRGreedyGQ(0.1, 0.1, batch_size=M) for M in (1, 20, 30)]
+    assert edges(smallest)[2].tolist() == [False, False, True]  # no batch is smaller than 1
 
 
 def test_exact_descent_on_a_quadratic() -> None:
@@ -152,6 +154,12 @@ def test_the_full_design_is_what_the_documents_say() -> None:
     assert settings.fractions[0] / settings.fractions[-1] >= 100 * (1 - 1e-9)
     assert settings.exact_fractions[0] / settings.exact_fractions[-1] >= 999
     assert settings.families[0].n_problems >= 10
+    flat = next(family for family in settings.families if family.spread < 1)
+    least = [
+        np.linalg.eigvalsh(family.problem(0, 0)[0].exact.feature_covariance)[0]
+        for family in (flat, replace(flat, spread=1.0))
+    ]
+    assert 0 < least[0] < 0.3 * least[1]
     eta_M = np.outer(settings.floor_etas, settings.floor_batch_sizes)
     assert (eta_M <= 1).any()
     assert (eta_M >= 100).any()
