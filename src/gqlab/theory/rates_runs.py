@@ -23,6 +23,8 @@ from gqlab.results import RunResult
 GROWTH = 10**0.5
 #: A stage of n < SHORT samples has SHORT/n times as many runs, at most MORE_RUNS times.
 SHORT, MORE_RUNS = 63_246, 10
+#: A stage of SHORT samples or more is watched so many times less often.
+LESS_OFTEN = 4
 #: Records in a stage: an interval is at most √10/63 = 5 % of any number of samples beyond the stage before.
 RECORDS = 63
 
@@ -48,14 +50,15 @@ class Stage(NamedTuple):
 def stages(budget: int, n_runs: int, watch_every: int) -> list[Stage]:
     """632, 2000, 6325, … samples up to a budget; the short ones, noisy and cheap, have more than ``n_runs`` runs.
 
-    The first stage is watched and recorded at every update.
+    The first stage is watched and recorded at every update, long ones are watched less often.
     """
     out: list[Stage] = []
     n = min(2000 / GROWTH, float(budget))
     while True:
         whole = round(n)
         runs = round(n_runs * min(MORE_RUNS, max(1.0, SHORT / whole)))
-        out.append(Stage(whole, runs, max(1, whole // RECORDS) if out else 1, watch_every if out else 1))
+        every = watch_every * (LESS_OFTEN if whole >= SHORT else 1)
+        out.append(Stage(whole, runs, max(1, whole // RECORDS) if out else 1, every if out else 1))
         if whole >= budget:
             return out
         n = min(n * GROWTH, float(budget))
