@@ -9,15 +9,17 @@ import numpy as np
 
 from gqlab.checks import FloatArray
 from gqlab.files import write_whole
+from gqlab.plots.style import BLUE, BROWN, GREEN, GREY, INK, ORANGE, PURPLE, SKY, VERMILION, styled
 from gqlab.theory.rates import FamilyRates, MeasuredRates
 from gqlab.theory.rates_design import MEMBERS, RateSettings
 
 COLORS = {
-    "GreedyGQ": "#c44e52", "VRGreedyGQ": "#4c72b0", "Greedy-GQ, Theorem 4": "#c44e52",
-    "VR-Greedy-GQ, the paper": "#8172b3", "VR-Greedy-GQ, Corollary 2": "#4c72b0", "exact": "0.35",
-    "averaged Greedy-GQ": "#dd8452", "SAGA": "#55a868", "streaming SVRG": "#64b5cd", "ROOT": "#8c8c8c",
-    "least squares": "#937860",
+    "GreedyGQ": VERMILION, "VRGreedyGQ": BLUE, "Greedy-GQ, Theorem 4": VERMILION, "VR-Greedy-GQ, the paper": PURPLE,
+    "VR-Greedy-GQ, Corollary 2": BLUE, "exact": INK, "averaged Greedy-GQ": ORANGE, "SAGA": GREEN,
+    "streaming SVRG": SKY, "ROOT": GREY, "least squares": BROWN,
 }  # fmt: skip
+#: Of the step sizes, from the smallest on.
+SHADES = ("#9ecae1", "#4292c6", "#0072b2", "#08306b")
 #: With fewer problems the intervals of local slopes are wider than the panel.
 LEAST_FOR_BANDS = 5
 LABELS = {"GreedyGQ": "Greedy-GQ, tuned", "VRGreedyGQ": "VR-Greedy-GQ, tuned", "exact": "exact gradient, steps"}
@@ -28,12 +30,26 @@ def figure(rates: MeasuredRates, path: Path) -> None:
     import matplotlib.figure
 
     n = len(rates.families)
-    page = matplotlib.figure.Figure(figsize=(13, 4.1 * n), layout="constrained")
-    for row, family in zip(page.subplots(n, 3, squeeze=False), rates.families, strict=True):
-        _samples(row[0], family, rates.settings)
-        _local(row[1], family, rates.settings)
-        _floors(row[2], family, rates.settings)
-    write_whole(path, lambda file: page.savefig(file, format="png", dpi=130))
+    with styled():
+        page = matplotlib.figure.Figure(figsize=(13, 3.6 * n + 0.9), layout="constrained")
+        axes = page.subplots(n, 3, squeeze=False)
+        for row, family in zip(axes, rates.families, strict=True):
+            _samples(row[0], family, rates.settings)
+            _local(row[1], family, rates.settings)
+            _floors(row[2], family, rates.settings)
+        for column, side, columns in ((0, "left", 4), (2, "right", 2)):
+            handles, labels = _named(axes[:, column])
+            page.legend(handles, labels, loc=f"outside lower {side}", ncols=columns)
+        write_whole(path, lambda file: page.savefig(file, format="png", dpi=130))
+
+
+def _named(column: Any) -> tuple[list[Any], list[str]]:
+    """The lines of all panels of a column, each name once."""
+    found: dict[str, Any] = {}
+    for axes in column:
+        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
+            found.setdefault(label, handle)
+    return list(found.values()), list(found)
 
 
 def _samples(axes: Any, family: FamilyRates, settings: RateSettings) -> None:
@@ -48,9 +64,7 @@ def _samples(axes: Any, family: FamilyRates, settings: RateSettings) -> None:
         xscale="log",
         yscale="log",
     )
-    axes.set_title(f"{family.name}, {family.n_problems} problems", fontsize=11)
-    axes.set_ylim(bottom=0.002)  # room for the legend
-    axes.legend(fontsize=7.5, loc="lower right")
+    axes.set_title(f"{family.name}, {family.n_problems} problems")
 
 
 def _local(axes: Any, family: FamilyRates, settings: RateSettings) -> None:
@@ -71,21 +85,20 @@ def _local(axes: Any, family: FamilyRates, settings: RateSettings) -> None:
         xlabel=r"$\|\nabla J(\theta_0)\|^2/\epsilon$", ylabel="local slope of log samples", xscale="log", ylim=(0, 4)
     )
     band = " (band: 95 %)" if family.n_problems >= LEAST_FOR_BANDS else ""
-    axes.set_title(r"slope from each $\epsilon$ to the next" + band, fontsize=11)
+    axes.set_title(r"slope from each $\epsilon$ to the next" + band)
 
 
 def _floors(axes: Any, family: FamilyRates, settings: RateSettings) -> None:
     M = np.array(settings.floor_batch_sizes, dtype=float)
-    shades = ("#a6bddb", "#4c72b0", "#1f3a68", "#101d34")
     for j, eta in enumerate(settings.floor_etas):
-        color = shades[j % len(shades)]
+        color = SHADES[j % len(SHADES)]
         _lines(axes, M, family.floors[:, j, 1:], color, rf"VR-Greedy-GQ, $\eta_\theta$ = {eta:g}", "-", True)
         mean = np.exp(np.log(family.floors[:, j, 1:]).mean(axis=0))
         solved = M * eta >= 100
         axes.plot(M[solved], mean[solved], "o", color=color, ms=7, mfc="white", mew=1.6, zorder=5)
         greedy = np.exp(np.log(family.floors[:, j, 0]).mean())
         axes.axhline(
-            greedy, color="#c44e52", lw=1, ls=":", label=r"Greedy-GQ, the same $\eta_\theta$" if j == 0 else None
+            greedy, color=VERMILION, lw=1, ls=":", label=r"Greedy-GQ, the same $\eta_\theta$" if j == 0 else None
         )
     last = np.exp(np.log(family.floors[:, -1, -1]).mean())
     axes.plot(M, last * M[-1] / M, ":", color="0.4", lw=1, label="slope −1")
@@ -95,10 +108,9 @@ def _floors(axes: Any, family: FamilyRates, settings: RateSettings) -> None:
         ylabel=r"remaining $E\|\nabla J\|^2$",
         xscale="log",
         yscale="log",
-        ylim=(low / 100, 2 * high),
+        ylim=(low / 2, 2 * high),
     )
-    axes.set_title(r"what remains; open circles: $M\eta_\theta \geq 100$", fontsize=11)
-    axes.legend(fontsize=7, loc="lower left")
+    axes.set_title(r"what remains; open circles: $M\eta_\theta \geq 100$")
 
 
 def _lines(axes: Any, x: FloatArray, rows: FloatArray, color: str, label: str, style: str, each: bool) -> None:
