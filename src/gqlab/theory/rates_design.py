@@ -2,8 +2,8 @@
 
 Seeds. ``seed`` s has the Garnets 7000 + 1000s, …, tuning runs under seed 70 + 10s, test runs under 71 + 10s and the
 runs for the error that remains under 72 + 10s. The published figures are those of s = 3, run once, and those of the
-reproduction's claims T1 and T2 are of s = 2026. s = 1 served to choose the grids and the sizes; s = 0 was published with
-narrower grids, s = 2 run once with long runs watched more often, which took too long.
+reproduction's claims T1 and T2 are of s = 2026. s = 1 served to choose the grids and the sizes; s = 0 was published
+with narrower grids, s = 2 run once with long runs watched more often, which took too long.
 """
 
 from __future__ import annotations
