@@ -38,18 +38,19 @@ def figure(rates: MeasuredRates, path: Path) -> None:
             _local(row[1], family, rates.settings)
             _floors(row[2], family, rates.settings)
         for column, side, columns in ((0, "left", 4), (2, "right", 2)):
-            handles, labels = _named(axes[:, column])
-            page.legend(handles, labels, loc=f"outside lower {side}", ncols=columns)
+            names = _named(axes[:, column])
+            place: Any = f"outside lower {side}"
+            page.legend(list(names.values()), list(names), loc=place, ncols=columns)
         write_whole(path, lambda file: page.savefig(file, format="png", dpi=130))
 
 
-def _named(column: Any) -> tuple[list[Any], list[str]]:
-    """The lines of all panels of a column, each name once."""
+def _named(column: Any) -> dict[str, Any]:
+    """The lines of all panels of a column by their names."""
     found: dict[str, Any] = {}
     for axes in column:
         for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
             found.setdefault(label, handle)
-    return list(found.values()), list(found)
+    return found
 
 
 def _samples(axes: Any, family: FamilyRates, settings: RateSettings) -> None:
