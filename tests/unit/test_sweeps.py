@@ -203,7 +203,7 @@ def test_the_store_of_other_code_is_refused_and_kept(tmp_path, garnet_problem, m
 def test_code_that_is_edited_after_it_was_imported_is_not_what_runs(tmp_path, monkeypatch):
     before = description.code_digest([])
     (tmp_path / "rule.py").write_text("edited = True")
-    monkeypatch.setattr(description.compiled, "PACKAGE", tmp_path)
+    monkeypatch.setattr(description.code_folder, "PACKAGE", tmp_path)
     assert description.source_digest() != description.SOURCES
     assert description.code_digest([]) == before
 
