@@ -298,7 +298,12 @@ class FiniteMDP(checks.Frozen):
         """
         columns = {"s": s, "a": a, "s_next": s_next, "probability": probability, "reward": reward, "discount": discount}
         P, r, gamma = arcs.gathered(columns, n_states, n_actions)
-        return cls(P, r, gamma, terminal, initial)
+        try:
+            return cls(P, r, gamma, terminal, initial)
+        except ValueError as error:
+            if str(error).startswith("transition"):
+                raise ValueError(f"probability: {error}") from None
+            raise
 
     @classmethod
     def from_gymnasium(cls, env_id: str, discount: ArrayLike = 0.95, **kwargs: Any) -> FiniteMDP:

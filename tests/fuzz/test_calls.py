@@ -70,6 +70,8 @@ def check(title, function, arguments):
         assert "\n" not in message, message
         assert len(message) < 600, message
         words = set(re.findall(r"\w+", message))
+        if "path" in arguments:  # a message about a file gives its name
+            words |= {"path"} & {"path" if str(arguments["path"]) in message else ""}
         assert words & names(function, arguments), f"{title} names none of its arguments: {message}"
         seen["refused"] += 1
     except ImportError as error:  # a package that not everybody has

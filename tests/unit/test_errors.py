@@ -94,6 +94,11 @@ CASES = {
     ),
     "sigma": (lambda: gq.Softmax(-1.0), "sigma is -1.0, expected a finite number at least 0"),
     "kappa": (lambda: gq.Mellowmax(0.0), "kappa is 0.0, expected a finite number above 0"),
+    "keep": (lambda: gq.VRGreedyGQ(keep=np.ones(3)), "keep is array([1., 1., 1.]), expected one of 'new', 'all'"),
+    "probability": (
+        lambda: gq.FiniteMDP.from_transitions([0], [0], [0], 3.0, reward=[1.0], discount=0.9),
+        "probability: transition[0, 0] sums to 3, expected 1",
+    ),
     "epsilon": (lambda: gq.EpsilonGreedy(1.5), "epsilon is 1.5, expected a finite number at least 0 and at most 1"),
     "fixed policy": (lambda: gq.FixedPolicy([[0.5, 0.6]]), "table[0] sums to 1.1, expected 1"),
     "eta_theta": (lambda: gq.GreedyGQ(eta_theta=0.0), "eta_theta is 0.0, expected a finite number above 0"),

@@ -129,3 +129,8 @@ def test_what_a_floor_is_refused():
     ):
         with pytest.raises(ValueError, match=message):
             gq.floor(problem, **bad)
+
+
+def test_a_number_may_be_an_array_of_one(garnet_problem):
+    one, other = (gq.floor(garnet_problem, 300, run=run) for run in (np.array(3), 3))
+    assert np.array_equal(one.theta, other.theta)

@@ -74,8 +74,7 @@ class Epochs(Algorithm):
         super().__post_init__()
         object.__setattr__(self, "batch_size", checks.integer("batch_size", self.batch_size, least=1, below=2**32))
         object.__setattr__(self, "growth", checks.number("growth", self.growth, least=1, below=2**10))
-        if self.keep not in KEEP:
-            raise ValueError(f"keep is {self.keep!r}, expected one of {', '.join(map(repr, KEEP))}")
+        checks.one_of("keep", self.keep, KEEP)
 
     @property
     def growth_units(self) -> int:

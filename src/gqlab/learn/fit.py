@@ -111,6 +111,8 @@ def fit(
     run.theta0 = _first_theta(theta0, data.n_actions, made.n_features_out_, getattr(algorithm, "radius", np.inf))
     run.checkpoint = None if checkpoint is None else _file("checkpoint", checkpoint)
     run.n_passes = checks.integer("n_passes", n_passes, least=1)
+    if progress is not None:
+        checks.instance("progress", progress, bool, "True, False or None")
     if workers is not None:
         assert isinstance(run, SharedFit)
         return run.model(_learn_shared(run, workers, rows, progress))

@@ -79,8 +79,8 @@ def floor(
     """
     checks.instance("problem", problem, Problem, "a Problem")
     n = checks.integer("n_samples", n_samples, least=1, below=2**48)
-    checks.integer("seed", seed, least=0, below=2**64)
-    checks.integer("run", run, least=0, below=2**63)
+    seed = checks.integer("seed", seed, least=0, below=2**64)
+    run = checks.integer("run", run, least=0, below=2**63)
     d = problem.dim
     starts = [np.zeros(d) if theta0 is None else checks.array("theta0", theta0, (d,))]
     starts += [] if theta is None else [checks.array("theta", theta, (d,))]
