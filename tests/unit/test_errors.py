@@ -94,6 +94,7 @@ CASES = {
     ),
     "sigma": (lambda: gq.Softmax(-1.0), "sigma is -1.0, expected a finite number at least 0"),
     "kappa": (lambda: gq.Mellowmax(0.0), "kappa is 0.0, expected a finite number above 0"),
+    "watch": (lambda: gq.run(problem(), gq.GreedyGQ(), 10, watch=np.array(3)), "watch is array(3), expected one such as"),
     "keep": (lambda: gq.VRGreedyGQ(keep=np.ones(3)), "keep is array([1., 1., 1.]), expected one of 'new', 'all'"),
     "probability": (
         lambda: gq.FiniteMDP.from_transitions([0], [0], [0], 3.0, reward=[1.0], discount=0.9),

@@ -78,7 +78,7 @@ class Watched(NamedTuple):
 
 def watches(value: Watch | Iterable[Watch] | None) -> tuple[Watch, ...]:
     """``watch`` as it is given: one, several or none; each quantity once."""
-    several = isinstance(value, Iterable) and not isinstance(value, str)
+    several = isinstance(value, Iterable) and not isinstance(value, str) and getattr(value, "ndim", 1)
     chosen: tuple[Any, ...] = () if value is None else tuple(value) if several else (value,)  # type: ignore[arg-type]
     for k, watch in enumerate(chosen):
         checks.instance(
