@@ -78,9 +78,9 @@ class Watched(NamedTuple):
 
 def watches(value: Watch | Iterable[Watch] | None) -> tuple[Watch, ...]:
     """``watch`` as it is given: one, several or none; each quantity once."""
-    chosen: tuple[Any, ...] = () if value is None else (value,)
-    if isinstance(value, Iterable) and not isinstance(value, str) and getattr(value, "ndim", 1):
-        chosen = tuple(value)
+    given: Any = value
+    several = isinstance(given, Iterable) and not isinstance(given, str) and bool(getattr(given, "shape", True))
+    chosen: tuple[Any, ...] = () if given is None else tuple(given) if several else (given,)
     for k, watch in enumerate(chosen):
         checks.instance(
             "watch" if len(chosen) == 1 else f"watch[{k}]", watch, Watch, 'one such as gqlab.Watch("mspbe")'
