@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import json
 
 import numpy as np
@@ -363,6 +364,13 @@ def test_a_policy_that_was_evaluated_stays_with_its_model(tmp_path):
     with pytest.raises(ValueError, match="this model evaluates a function of observations, which it does not hold"):
         function.value([1.0])
     assert function.value([1.0], lambda rows: table[rows[:, 0].astype(int)]) == pytest.approx(model.value([1.0]))
+
+
+@pytest.mark.parametrize(("policy", "message"), [(len, "policy(observations) has shape ()"), (3, "policy is 3")])
+def test_what_is_no_policy_is_called_one_all_the_same(policy, message):
+    data = gq.collect("CartPole-v1", n_steps=50, seed=0)
+    with pytest.raises(ValueError, match=re.escape(message)):
+        gq.importance_sampling(data, policy)
 
 
 @pytest.mark.parametrize(("p", "pi"), [(0.5, 0.9), (0.5, 0.2)], ids=["ratios that grow", "ratios that vanish"])

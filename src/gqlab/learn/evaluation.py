@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import NamedTuple
 
 import numpy as np
@@ -45,7 +47,8 @@ def importance_sampling(data: Transitions, policy: Target, discount: float = 0.9
     True
     """
     checks.instance("data", data, Transitions, "a gqlab.Transitions")
-    check_target(policy, data.n_actions)
+    with _called_policy():
+        check_target(policy, data.n_actions)
     if isinstance(policy, Operator) and not isinstance(policy, FixedPolicy):
         raise ValueError(f"policy is {policy!r}, expected a FixedPolicy, or a function of observations")
     gamma = checks.number("discount", discount, least=0, most=1)
@@ -53,7 +56,8 @@ def importance_sampling(data: Transitions, policy: Target, discount: float = 0.9
     if chunk.probability is None:
         raise ValueError("data have no behaviour probabilities: importance sampling needs them")
     observations = np.asarray(chunk.observations, dtype=np.float64)
-    pi = probabilities_of(policy, observations, data.n_actions)
+    with _called_policy():
+        pi = probabilities_of(policy, observations, data.n_actions)
     assert pi is not None
     ratio = pi[np.arange(len(pi)), chunk.actions] / chunk.probability
     starts = np.flatnonzero(np.append(True, np.diff(chunk.episode) != 0))
@@ -73,3 +77,12 @@ def importance_sampling(data: Transitions, policy: Target, discount: float = 0.9
         value += gamma**t * float(weight[:alive] @ chunk.rewards[rows]) / float(total)
     squares = float((weight**2).sum())
     return ImportanceSampling(value, float(weight.sum()) ** 2 / squares if squares > 0 else 0.0, len(starts))
+
+
+@contextmanager
+def _called_policy() -> Iterator[None]:
+    """What is a target elsewhere is the policy here, in messages too."""
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(str(error).replace("target", "policy", 1)) from None
