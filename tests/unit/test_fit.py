@@ -367,12 +367,15 @@ def test_a_policy_that_was_evaluated_stays_with_its_model(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("policy", "message"), [(len, "policy(observations) has shape ()"), (3, "policy is 3"), (lambda: 1, "policy: ")]
+    ("policy", "message"),
+    [(len, "policy, its answer has shape ()"), (3, "policy is 3"), (lambda: 1, "policy failed: TypeError: ")],
 )
 def test_what_is_no_policy_is_called_one_all_the_same(policy, message):
     data = gq.collect("CartPole-v1", n_steps=50, seed=0)
-    with pytest.raises((ValueError, TypeError), match=re.escape(message)):
+    with pytest.raises(ValueError, match=re.escape(message)):
         gq.importance_sampling(data, policy)
+    with pytest.raises(ValueError, match=re.escape(message.replace("policy", "target"))):
+        gq.fit(data, gq.Fourier(1, low=[-5] * 4, high=[5] * 4), FittedQ(n_iterations=1), target=policy)
 
 
 @pytest.mark.parametrize(("p", "pi"), [(0.5, 0.9), (0.5, 0.2)], ids=["ratios that grow", "ratios that vanish"])

@@ -38,7 +38,7 @@ def target_of(target: Any, n_actions: int, size: int) -> Target | None:
             "the "
             f"probabilities of all actions (n, {n_actions})"
         )
-    return lambda observations: _asked(target, observations, n_actions)
+    return lambda observations: asked(target, observations, n_actions)
 
 
 def _looked_up(table: NDArray[np.float64], observations: NDArray[Any]) -> NDArray[np.float64]:
@@ -51,7 +51,8 @@ def _looked_up(table: NDArray[np.float64], observations: NDArray[Any]) -> NDArra
     return table[states]
 
 
-def _asked(target: Callable[[Any], Any], observations: NDArray[Any], n_actions: int) -> NDArray[np.float64]:
+def asked(target: Callable[[Any], Any], observations: NDArray[Any], n_actions: int) -> NDArray[np.float64]:
+    """The probabilities that a user's own policy answers, (n, n_actions)."""
     try:
         answer = target(observations)
     except Exception as error:  # the user's own

@@ -86,5 +86,3 @@ def _called_policy() -> Iterator[None]:
         yield
     except ValueError as error:
         raise ValueError(str(error).replace("target", "policy", 1)) from None
-    except TypeError as error:  # a function that takes no observations, or fails inside
-        raise TypeError(f"policy: {error}") from error

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from gqlab import checks
 from gqlab.checks import FloatArray
+from gqlab.data.samples import asked
 from gqlab.operators import FixedPolicy, Operator
 from gqlab.operators.fixed_policy import FixedPolicyRule
 from gqlab.operators.switch import join_operators
@@ -57,9 +58,7 @@ def probabilities_of(target: Target, observations: FloatArray, n_actions: int) -
         return target.table[state.astype(np.intp)]
     if isinstance(target, Operator):
         return None
-    p = checks.array("target(observations)", target(observations), (len(observations), n_actions))
-    checks.probabilities("target(observations)", p)
-    return p
+    return asked(target, observations, n_actions)
 
 
 def encode_log(chunk: Any, encoder: Any, target: Target, n_actions: int, discount: float, order: Any = None) -> Encoded:
