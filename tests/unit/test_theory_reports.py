@@ -61,6 +61,21 @@ def test_control_gets_a_guarantee_that_certifies_progress(target: gq.Operator) -
         assert not other.certifies_progress
 
 
+def test_a_run_that_may_well_leave_certifies_no_progress() -> None:
+    """R = 2.7: given that the run stays inside the bound is far below the value at θ_0, but half of the runs may leave."""
+    problem, theta0 = control_problem(gq.Softmax(1.0)), np.array([-0.7, -0.7])
+    start, norm = starting(problem, theta0)
+    c = sharp_constants(problem, 2.7)
+    plan = gq.theory.least_samples(c, "interior", 0.02, start, theta0_norm=norm)
+    algorithm = gq.VRGreedyGQ(plan.eta_theta, plan.eta_omega, plan.batch_size, 2.7, radius_omega=c.R_omega)
+    statement = gq.theory.analyse(problem, algorithm, int(plan.n_epochs), theta0).statement("interior")
+    assert statement.guarantee == "yes"
+    assert statement.staying < statement.at_start / 2
+    assert 0.5 < statement.leaves < 0.6
+    assert not statement.certifies_progress
+    assert "that the run is likely to stay inside is not shown" in "\n".join(statement.lines())
+
+
 def test_a_bound_on_runs_that_leave_certifies_no_progress() -> None:
     """θ° = (1.1, 1.1) lies outside the ball: runs leave, and the truncated sum falls below every value of ‖∇J‖²."""
     P = np.zeros((2, 2, 2))

@@ -60,7 +60,7 @@ class Smoothness:
     k1, k2 : float or None
         θ ↦ π_θ(a|s) is k₁-Lipschitz with a k₂-Lipschitz gradient (the paper's Assumption 2); None where unknown.
     phi_hat : float
-        sup ‖φ̂_s(θ)‖.
+        sup Σ_a |w_a| where φ̂_s(θ) = Σ_a w_a φ(s,a), Σ_a w_a = 1; at least sup ‖φ̂_s(θ)‖.
     L_phi_hat : float
         The Lipschitz constant of θ ↦ φ̂_s(θ).
     formulas : tuple of str

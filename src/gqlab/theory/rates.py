@@ -33,6 +33,8 @@ TUNED = {
     "GreedyGQ": "at most 3 (published then), 2 (Theorem 4)",
     "VRGreedyGQ": "at most 2 (the paper), 5/3 (Corollary 2)",
 }
+#: What it says of the error that remains: of its level, for steps that its conditions admit, not of a slope.
+REMAINS = "the bounds have C/M, for far smaller steps"
 
 
 @dataclass
@@ -202,10 +204,10 @@ def _floor_slopes(found: FloatArray, settings: RateSettings) -> list[FittedSlope
         for j, eta in enumerate(settings.floor_etas):
             kept = M * eta <= 10 * (1 + 1e-9) if label == "Mη_θ ≤ 10" else M * eta >= 100 * (1 - 1e-9)
             if kept.sum() >= 2:
-                out.append(slope(f"{label}, η_θ = {eta:g}", np.log(M[kept]), found[:, j, 1:][:, kept], "at most −1"))
+                out.append(slope(f"{label}, η_θ = {eta:g}", np.log(M[kept]), found[:, j, 1:][:, kept], REMAINS))
     first, last = CLAIMED_SIZES
     if CLAIMED_ETA in settings.floor_etas:
         kept, j = (first <= M) & (last >= M), settings.floor_etas.index(CLAIMED_ETA)
         name = f"M = {first} … {last}, η_θ = {CLAIMED_ETA:g}"
-        out.append(slope(name, np.log(M[kept]), found[:, j, 1:][:, kept], "at most −1"))
+        out.append(slope(name, np.log(M[kept]), found[:, j, 1:][:, kept], REMAINS))
     return out
