@@ -11,12 +11,24 @@ import time
 from dataclasses import replace
 from html.parser import HTMLParser
 
+import gymnasium
 import numpy as np
 import pytest
 
 import gqlab as gq
 from gqlab.benchmark import report, runs
-from gqlab.benchmark.design import ALGORITHMS, ENVIRONMENTS, FULL, GOALS, PRESET, QUICK, STEP_SIZES, Scale
+from gqlab.benchmark.design import (
+    ALGORITHMS,
+    ENVIRONMENTS,
+    FULL,
+    GOALS,
+    LANDER,
+    PRESET,
+    QUICK,
+    SCALES,
+    STEP_SIZES,
+    Scale,
+)
 from gqlab.cli import main
 from gqlab.learn import log_study
 from gqlab.learn.train import running_mean
@@ -132,7 +144,12 @@ def test_the_design_is_what_it_says():
     assert len(cells) == len(set(cells)) == 10 * 3 * (9 * 5 + 1)
     for name, make in ALGORITHMS.items():
         assert make(0.5).eta_theta == 0.5, name
+    assert len(runs.cells_of(LANDER)) == 10 * (6 * 2 + 1)
     assert {goal.environment for goal in GOALS} <= set(ENVIRONMENTS)
+    for full, quick in SCALES.values():
+        assert set(full.rows) <= set(ALGORITHMS)
+        assert set(quick.rows) <= set(full.rows)
+        assert len(runs.cells_of(quick)) < len(runs.cells_of(full))
     assert all(row in (PRESET, *ALGORITHMS) for goal in GOALS for row in goal.rows)
 
 
@@ -161,6 +178,29 @@ def test_the_table_has_the_median_of_the_best_step_size():
     assert "* CartPole-v1 ≥ 475 within 50k steps, the preset: met (502)" in text
     assert "* Acrobot-v1 ≥ −100 within 100k steps, the preset: met (502)" in text
     assert json.loads(report.numbers(table, found))["cpu_seconds"] == len(found)
+
+
+def test_only_the_goals_of_its_own_environments_are_judged():
+    table = report.table_of(made_up(LANDER), LANDER)
+    assert list(table) == [PRESET, *LANDER.rows]
+    assert report.verdicts(table, LANDER) == [
+        "* stretch: LunarLander-v3 ≥ 100 within 300k steps, the preset: met (504)"
+    ]
+    assert "LunarLander-v3, 300k steps" in report.markdown(table, LANDER)
+
+
+def test_an_environment_whose_packages_are_missing_is_named_before_anything_is_run(tmp_path, capsys, monkeypatch):
+    def missing(name):
+        raise gymnasium.error.DependencyNotInstalled("Box2D is not installed, run `pip install gymnasium[box2d]`")
+
+    monkeypatch.setattr(gymnasium, "make", missing)
+    with pytest.raises(SystemExit) as ended:
+        main(["benchmark", "lander", "--out", str(tmp_path / "out")])
+    assert ended.value.code == 2
+    told = capsys.readouterr().err
+    assert "env is 'LunarLander-v3': Box2D is not installed" in told
+    assert told.count("\n") == 1
+    assert not list(tmp_path.rglob("*.json"))
 
 
 def test_the_benchmarks_print_json(tmp_path, capsys, monkeypatch):

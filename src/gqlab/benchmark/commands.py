@@ -13,23 +13,24 @@ from gqlab import checks
 from gqlab.files import check_writable, write_whole
 from gqlab.plain_json import print_json
 
-#: Where everything goes unless ``--out`` says otherwise.
-OUT, OUT_QUICK = Path("results/agents"), Path("results/agents-quick")
+#: Where everything goes unless ``--out`` says otherwise, in a folder of its own.
+RESULTS = Path("results")
 
 
 @dataclass(frozen=True)
 class Benchmark:
     """Measure what agents reach on environments that everybody knows."""
 
-    what: tyro.conf.Positional[Literal["agents", "logs"]]
-    """agents: Q-learning, QRC, Sarsa(λ), Greedy-GQ and VR-Greedy-GQ on MountainCar, CartPole and Acrobot. logs: the
-    same but Sarsa, and fitted Q iteration, on 5,000 logged transitions of CartPole."""
+    what: tyro.conf.Positional[Literal["agents", "lander", "logs"]]
+    """agents: Q-learning, QRC, Sarsa(λ), Greedy-GQ and VR-Greedy-GQ on MountainCar, CartPole and Acrobot. lander:
+    the same on LunarLander, which needs Box2D (pip install 'gymnasium[box2d]'). logs: the same but Sarsa, and fitted Q
+    iteration, on 5,000 logged transitions of CartPole."""
 
     quick: tyro.conf.FlagCreatePairsOff[bool] = False
     """Few seeds and steps, or data sets, to try the command: at most 3 minutes."""
 
     out: Annotated[Path | None, tyro.conf.arg(metavar="DIR", help_behavior_hint="")] = None
-    """The folder for what is found. Default: results/agents, or results/logs."""
+    """The folder for what is found. Default: results/agents, results/lander or results/logs."""
 
     processes: int = 2
     """How many agents learn at a time."""
@@ -38,11 +39,16 @@ class Benchmark:
     """Print the numbers as JSON instead of the table."""
 
 
+def folder_of(options: Benchmark) -> Path:
+    """Where the options want it."""
+    return options.out or RESULTS / (options.what + "-quick" * options.quick)
+
+
 def benchmark_logs(options: Benchmark) -> None:
     """The study of logged data."""
     from gqlab.learn.log_study import QUICK_SEEDS, SEEDS, report, run_study
 
-    folder = options.out or Path("results/logs-quick" if options.quick else "results/logs")
+    folder = folder_of(options)
 
     def progress(done: int, of: int) -> None:
         print(f"\rgqlab benchmark: {done} of {of} data sets ", end="\n" * (done == of), file=sys.stderr, flush=True)
@@ -65,13 +71,16 @@ def benchmark(options: Annotated[Benchmark, tyro.conf.arg(name="")]) -> None:
         benchmark_logs(options)
         return
     from gqlab.benchmark import report
-    from gqlab.benchmark.design import FULL, QUICK
+    from gqlab.benchmark.design import SCALES
     from gqlab.benchmark.runs import cells_of, run_cells
+    from gqlab.learn.environments import make_env
 
     processes = checks.integer("processes", options.processes, least=1, below=1000)
-    folder = options.out or (OUT_QUICK if options.quick else OUT)
+    folder = folder_of(options)
     check_writable(folder)
-    scale = QUICK if options.quick else FULL
+    scale = SCALES[options.what][options.quick]
+    for name in scale.environments:
+        make_env(name).close()  # what it needs is missing: better said before an hour than after
 
     def progress(done: int, of: int, left: float) -> None:
         ended = "\n" if done == of else ""

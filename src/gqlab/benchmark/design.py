@@ -45,6 +45,9 @@ ENVIRONMENTS: Mapping[str, Environment] = {
         ENCODERS["Acrobot-v1"],
         "−76.6 (100k steps)",
     ),
+    "LunarLander-v3": Environment(
+        300_000, 100.0, "4 tilings of 6³ for each of nine triples", ENCODERS["LunarLander-v3"], "154.4 (v2, 100k steps)"
+    ),
 }
 
 #: Each from η_θ. QRC has β = 1; a batch of VR-Greedy-GQ is 500 steps.
@@ -74,10 +77,27 @@ class Scale:
     n_episodes: int
     share: float  # of the environments' steps
     first_seed: int = 0
+    rows: tuple[str, ...] = tuple(ALGORITHMS)
 
 
-FULL = Scale(tuple(ENVIRONMENTS), STEP_SIZES, n_seeds=10, n_episodes=50, share=1.0)
+FULL = Scale(("MountainCar-v0", "CartPole-v1", "Acrobot-v1"), STEP_SIZES, n_seeds=10, n_episodes=50, share=1.0)
 QUICK = Scale(("MountainCar-v0", "CartPole-v1"), (1 / 4,), n_seeds=2, n_episodes=10, share=0.2)
+
+#: LunarLander has steps that are three times as many and eight times as slow: fewer rows and step sizes.
+LANDER = Scale(
+    ("LunarLander-v3",),
+    (1 / 4, 1 / 2),
+    n_seeds=10,
+    n_episodes=50,
+    share=1.0,
+    rows=("Q-learning", "QRC(.5)", "QRC(.9)", "Sarsa(.9)", "Greedy-GQ, η_ω = .1 η_θ", "VR-Greedy-GQ, η_ω = .1 η_θ"),
+)
+LANDER_QUICK = Scale(
+    ("LunarLander-v3",), (1 / 4,), n_seeds=2, n_episodes=10, share=0.2, rows=("QRC(.5)", "Greedy-GQ, η_ω = .1 η_θ")
+)
+
+#: What the command measures ↦ in full, quick.
+SCALES = {"agents": (FULL, QUICK), "lander": (LANDER, LANDER_QUICK)}
 
 
 @dataclass(frozen=True)
@@ -98,4 +118,5 @@ GOALS = (
     Goal("MountainCar-v0 solved by Sarsa(.9) at 4 of 5 step sizes", "MountainCar-v0", ("Sarsa(.9)",), 4, True),
     Goal("Acrobot-v1 ≥ −100 within 100k steps, the preset", "Acrobot-v1", (PRESET,), -100.0),
     Goal("stretch: Acrobot-v1 ≥ −80 within 100k steps, the preset", "Acrobot-v1", (PRESET,), -80.0),
+    Goal("stretch: LunarLander-v3 ≥ 100 within 300k steps, the preset", "LunarLander-v3", (PRESET,), 100.0),
 )

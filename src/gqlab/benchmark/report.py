@@ -9,9 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from gqlab.benchmark.design import ALGORITHMS, ENVIRONMENTS, FULL, GOALS, PRESET, Goal, Scale
+from gqlab.benchmark.design import ENVIRONMENTS, FULL, GOALS, LANDER, PRESET, Goal, Scale
 from gqlab.benchmark.runs import Cell
 from gqlab.checks import FloatArray
+
+#: The scales that were written down with goals: a smaller one says nothing about them.
+JUDGED = (FULL, LANDER)
 
 
 @dataclass(frozen=True)
@@ -47,7 +50,7 @@ def table_of(found: Mapping[Cell, Any], scale: Scale) -> Table:
     table: Table = {}
     seeds = range(scale.first_seed, scale.first_seed + scale.n_seeds)
     cells = {(c.environment, c.row, c.step_size, c.seed): result for c, result in found.items()}
-    for row in (PRESET, *ALGORITHMS):
+    for row in (PRESET, *scale.rows):
         etas: tuple[float | None, ...] = (None,) if row == PRESET else scale.step_sizes
         table[row] = {}
         for name in scale.environments:
@@ -96,15 +99,17 @@ def markdown(table: Table, scale: Scale) -> str:
         "",
         f"Median over {scale.n_seeds} seeds of the greedy policy's mean return at the best of {len(scale.step_sizes)} "
         f"step sizes (least … largest seed), over {scale.n_episodes} episodes after learning.",
-        *(["", *verdicts(table)] if scale == FULL else []),
+        *(["", *verdicts(table, scale)] if scale in JUDGED else []),
     ]
     return "\n".join(lines + notes) + "\n"
 
 
-def verdicts(table: Table) -> list[str]:
-    """Of every goal: met or missed, with the number."""
+def verdicts(table: Table, scale: Scale) -> list[str]:
+    """Of every goal on these environments: met or missed, with the number."""
     out = []
     for goal in GOALS:
+        if goal.environment not in scale.environments:
+            continue
         value, unit = reached(table, goal)
         out.append(f"* {goal.text}: {'met' if value >= goal.least else 'missed'} ({_score(value)}{unit})")
     return out
@@ -125,7 +130,7 @@ def text(table: Table, scale: Scale) -> str:
     widths = [max(len(r[k]) for r in [header, *rows]) for k in range(len(header))]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(r, widths, strict=True)) for r in [header, *rows]]
     dqn = ", ".join(f"{name} {ENVIRONMENTS[name].dqn}" for name in scale.environments)
-    judged = ["", *verdicts(table)] if scale == FULL else []
+    judged = ["", *verdicts(table, scale)] if scale in JUDGED else []
     return "\n".join([*lines, "", f"Stable-Baselines3's DQN, published by rl-zoo3: {dqn}", *judged])
 
 

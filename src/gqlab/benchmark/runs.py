@@ -66,7 +66,7 @@ def cells_of(scale: Scale) -> list[Cell]:
             steps = round(scale.share * ENVIRONMENTS[name].steps)
             out.append(Cell(name, PRESET, None, seed, steps, scale.n_episodes))
             out += [
-                Cell(name, row, eta, seed, steps, scale.n_episodes) for row in ALGORITHMS for eta in scale.step_sizes
+                Cell(name, row, eta, seed, steps, scale.n_episodes) for row in scale.rows for eta in scale.step_sizes
             ]
     return out
 
