@@ -83,7 +83,7 @@ class Scale:
 FULL = Scale(("MountainCar-v0", "CartPole-v1", "Acrobot-v1"), STEP_SIZES, n_seeds=10, n_episodes=50, share=1.0)
 QUICK = Scale(("MountainCar-v0", "CartPole-v1"), (1 / 4,), n_seeds=2, n_episodes=10, share=0.2)
 
-#: LunarLander has steps that are three times as many and eight times as slow: fewer rows and step sizes.
+#: LunarLander takes three times as many steps, and slower ones: fewer rows and step sizes.
 LANDER = Scale(
     ("LunarLander-v3",),
     (1 / 4, 1 / 2),
