@@ -65,7 +65,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         print(f"gqlab: {f'there is no {error.filename}' if missing else error}", file=sys.stderr)  # type: ignore[union-attr]
         raise SystemExit(BAD_INPUT) from None
     except KeyboardInterrupt:
-        print("gqlab: interrupted; what was finished is kept, and the same command goes on from there", file=sys.stderr)
+        print("gqlab: interrupted; the same command goes on from what it kept", file=sys.stderr)
         raise SystemExit(INTERRUPTED) from None
 
 

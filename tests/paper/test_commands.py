@@ -117,7 +117,7 @@ def test_ctrl_c_and_a_kill_lose_nothing_that_was_finished(out, signal_number, st
     assert process.returncode == status
     assert b"Traceback" not in errors
     if signal_number == signal.SIGINT:
-        assert errors.decode().splitlines()[-1].startswith("gqlab: interrupted; what was finished is kept")
+        assert errors.decode().splitlines()[-1].startswith("gqlab: interrupted; the same command goes on")
         assert not list(data.glob(".*"))
     finished = list(data.glob("*.npz"))
     assert len(finished) >= 3

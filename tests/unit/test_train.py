@@ -197,9 +197,9 @@ def test_an_environment_whose_packages_are_missing_is_named_before_anything_is_r
     with pytest.raises(SystemExit) as ended:
         main(["benchmark", "lander", "--out", str(tmp_path / "out")])
     assert ended.value.code == 2
-    told = capsys.readouterr().err
-    assert "env is 'LunarLander-v3': Box2D is not installed" in told
-    assert told.count("\n") == 1
+    message = capsys.readouterr().err
+    assert "env is 'LunarLander-v3': Box2D is not installed" in message
+    assert message.count("\n") == 1
     assert not list(tmp_path.rglob("*.json"))
 
 

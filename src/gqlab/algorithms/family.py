@@ -34,6 +34,7 @@ class AveragedGreedyGQ(Algorithm):
         z ← Π_R[z − η_t F_x(z)]          θ̄ ← θ̄ + (θ − θ̄)/(t + 1)
 
     ``result.theta`` holds θ̄. One evaluation a sample, d more numbers.
+    Step sizes that are not given are falling ones (docs/estimators.md); ``radius`` is R, ``radius_omega`` ω's own.
 
     Examples
     --------
@@ -62,7 +63,8 @@ class SAGAGreedyGQ(Algorithm):
         z ← Π_R[z − η_t (F_x(z) − T_x + mean of T over the samples so far)]          T_x ← F_x(z)
 
     One evaluation a sample. For K different transitions it keeps K(A + 3) numbers: a remembered gradient is its
-    A + 2 coefficients and a count. The best where n is at least some 10 K.
+    A + 2 coefficients and a count. The best where n is at least some 10 K. Step sizes and radii are as in
+    :class:`AveragedGreedyGQ`.
 
     Examples
     --------
@@ -113,7 +115,7 @@ class StreamingGreedyGQ(Moments):
         at n = first·growth^k:  z̃ ← z,  F̃ ← the mean of F_x(z̃) over all n samples
 
     Nothing is stored: the trajectory is drawn again from its random numbers. 4d numbers, whatever the number of
-    different transitions.
+    different transitions. Step sizes and radii are as in :class:`AveragedGreedyGQ`.
 
     Examples
     --------
@@ -146,6 +148,7 @@ class STORMGreedyGQ(Algorithm):
         v ← F_x(z) + (1 − a_t)(v − F_x(z_before))          z ← Π_R[z − η_t v]          a_t = min(1, a t^−power)
 
     The default, a_t = 1/t, is ROOT-SGD (Li et al., 2022); ``power=0`` is a constant a. Two evaluations a sample.
+    Step sizes and radii are as in :class:`AveragedGreedyGQ`.
 
     Examples
     --------
@@ -180,7 +183,8 @@ class SARAHGreedyGQ(Epochs):
         v ← the mean of F_x(z) over the batch;  then  v ← v + F_x(z) − F_x(z_before),  z ← Π_R[z − η_t v]
 
     Epoch k takes M·growth^k new samples and makes as many updates, x drawn from the batch: all samples so far, or the
-    new ones alone (``keep="new"``). About 4 evaluations a sample.
+    new ones alone (``keep="new"``). About 4 evaluations a sample. Step sizes and radii are as in
+    :class:`AveragedGreedyGQ`.
 
     Examples
     --------
@@ -208,7 +212,8 @@ class NestedGreedyGQ(Algorithm):
         ω ← Π_R[ω − η_ω H_x(θ, ω)]  for each of ``inner_steps`` samples
         θ ← Π_R[θ − η_θ · mean of G_x(θ, ω)]  over the next ``batch_size`` samples
 
-    An update is a step of θ. The step sizes that are not given stay: (0.32, 0.16) over max ‖φ‖².
+    An update is a step of θ. The step sizes that are not given stay: (0.32, 0.16) over max ‖φ‖². ``radius`` is R,
+    ``radius_omega`` ω's own.
 
     Examples
     --------

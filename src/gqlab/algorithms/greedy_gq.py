@@ -40,7 +40,8 @@ class GreedyGQ(Traced):
 
         θ ← Π_R[θ − η_θ G_x(θ, ω)]        ω ← Π_R[ω − η_ω H_x(θ, ω)]
 
-    ``radius_omega`` is ω's own radius R_ω; None: R, as in the paper.
+    A step size is a number or a :class:`gqlab.Decay`. ``radius`` is R, ``radius_omega`` ω's own; None: R, as in the
+    paper. ``trace`` is λ, for :class:`gqlab.Agent` alone, which sees whole episodes.
 
     Examples
     --------
@@ -167,7 +168,7 @@ class QRC(Traced):
 
     ω then follows ω_β(θ) = (C + βI)⁻¹ E[δφ] in place of ω*. The mean update of θ is no longer a gradient, of J or of
     anything else; its fixed points are those of E[δφ] = E[γ φ̂ φᵀ] ω_β. Where E[δφ] = 0 can be solved its solution is
-    one of them, whatever β is; with β → ∞ the updates become those of Q-learning.
+    one of them, whatever β is; with β → ∞ the updates become those of Q-learning. All else is as in :class:`GreedyGQ`.
 
     Examples
     --------
@@ -197,7 +198,7 @@ class QLearning(Traced):
         θ ← Π_R[θ + η_θ δ_x(θ) φ(s,a)]
 
     It is Greedy-GQ without the correction, since G_x(θ, 0) = −δ_x(θ) φ(s,a): ω stays at 0. With the operator
-    ``Greedy()`` it is Watkins' Q-learning.
+    ``Greedy()`` it is Watkins' Q-learning. ``trace`` is λ, for :class:`gqlab.Agent` alone.
 
     Examples
     --------
@@ -222,7 +223,7 @@ class Sarsa(Traced):
 
         θ ← Π_R[θ + η_θ (r + γ φ(s',a')ᵀθ − φ(s,a)ᵀθ) φ(s,a)]
 
-    It needs the next action, so it runs in :class:`gqlab.Agent` alone.
+    It needs the next action, so it runs in :class:`gqlab.Agent` alone. ``trace`` is λ.
 
     Examples
     --------

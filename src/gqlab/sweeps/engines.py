@@ -11,6 +11,7 @@ from gqlab.sweeps.on_ray import Ray
 from gqlab.sweeps.processes import Processes
 from gqlab.sweeps.threads import Threads
 
+#: The engines that have a name.
 ENGINES: dict[str, Callable[..., Engine]] = {"threads": Threads, "processes": Processes, "ray": Ray}
 
 

@@ -167,7 +167,7 @@ def rates(*, out: Path = Path("results/rates"), quick: bool = False, seed: int =
     Args:
         out: Where the tables, the numbers and the figure go: rates.md, rates.json and rates.png.
         quick: A tiny version of everything, to try the command; it writes rates-quick.md and so on.
-        seed: Of the Garnets and the runs; the published figures are those of 0.
+        seed: Of the Garnets and the runs; the documentation's rates are those of 3, the reproduction's of 2026.
         json: Print the numbers, as in rates.json, instead of the tables.
     """
     from gqlab.theory import rates as experiment

@@ -29,6 +29,7 @@ class Repair:
     in_bound: bool = True
 
 
+#: Every place where the paper's proof has it otherwise: the table of docs/theory.md, section 9.
 REPAIRS: tuple[Repair, ...] = (
     Repair(
         "final inequality and the display before it, fourth term",
