@@ -286,6 +286,8 @@ class Agent:
     def preset(cls, env: str, seed: int = 0) -> Agent:
         """An agent with an encoder, an algorithm and step sizes that were tested on this environment.
 
+        There are presets for MountainCar-v0, CartPole-v1, Acrobot-v1 and LunarLander-v3 (which needs Box2D).
+
         Examples
         --------
         >>> import gqlab as gq

@@ -1,6 +1,6 @@
 """Agents that were tested: an encoder, an algorithm and its step sizes for an environment, as data.
 
-They were chosen on seeds from 1000 on; ``gqlab benchmark agents`` reports others.
+They were chosen on seeds from 1000 on; ``gqlab benchmark agents`` and ``gqlab benchmark lander`` report others.
 """
 
 from __future__ import annotations
