@@ -95,7 +95,7 @@ def analyse_greedy(
     >>> import numpy as np, gqlab as gq
     >>> mdp = gq.FiniteMDP([[[0.75, 0.25]], [[0.25, 0.75]]], [[0.03], [0.0]], discount=0.1)
     >>> problem = gq.Problem(mdp, np.eye(2)[:, None, :], target=gq.FixedPolicy([[1.0], [1.0]]))
-    >>> algorithm = gq.GreedyGQ(eta_theta=1e-4, eta_omega=2e-4, radius=1.0)
+    >>> algorithm = gq.GreedyGQ(eta_theta=1e-5, eta_omega=2e-5, radius=5.0)
     >>> report = gq.theory.analyse_greedy(problem, algorithm, n_samples=1_000_000, theta0=[0.5, -0.5])
     >>> report.statement.guarantee, report.statement.certifies_progress
     ('yes', True)
