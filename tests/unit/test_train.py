@@ -174,7 +174,7 @@ def test_the_table_has_the_median_of_the_best_step_size():
     assert table["QRC"]["CartPole-v1"].n_solve == 0
     assert table[PRESET]["CartPole-v1"].n_solve == 1
     text = report.markdown(table, FULL)
-    assert "| Q-learning | −898 (−900 … −896, η 1) | 0 of 5 |" in text
+    assert "| Q-learning | −898 (−900 … −896, η = 1) | 0 of 5 |" in text
     assert "* CartPole-v1 ≥ 475 within 50k steps, the preset: met (502)" in text
     assert "* Acrobot-v1 ≥ −100 within 100k steps, the preset: met (502)" in text
     assert json.loads(report.numbers(table, found))["cpu_seconds"] == len(found)

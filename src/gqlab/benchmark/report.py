@@ -76,7 +76,7 @@ def _cells(entry: Entry) -> list[str]:
     """The median at the best step size, its range over seeds, and how many step sizes solve."""
     k = entry.best
     low, high = entry.means[k].min(), entry.means[k].max()
-    at = f", η {_step(entry.step_sizes[k])}" if entry.step_sizes[k] is not None else ""
+    at = f", η = {_step(entry.step_sizes[k])}" if entry.step_sizes[k] is not None else ""
     share = "–" if entry.step_sizes == (None,) else f"{entry.n_solve} of {len(entry.medians)}"
     lost = f", {entry.diverged} diverged" if entry.diverged else ""
     return [f"{_score(entry.medians[k])} ({_score(low)} … {_score(high)}{at})", share + lost]
