@@ -51,6 +51,8 @@ BAD_INPUT, INTERRUPTED, NOBODY_READS = 2, 130, 141
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Entry point. Bad input, and a package that is missing: one line on stderr and exit status 2."""
+    if sys.stderr is None:  # closed, as by a daemon: remarks go nowhere, and not to stdout
+        sys.stderr = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
     try:
         if (sys.argv[1:] if arguments is None else list(arguments)) == ["--version"]:
             print(f"gqlab {__version__}")

@@ -21,6 +21,7 @@ import pytest
 import gqlab as gq
 from gqlab import checks, cli
 from gqlab.files import check_writable, clear_parts, write_whole
+from gqlab.progress import Silent, progress_bar
 from gqlab.theory.inputs import RANGES
 
 MDP = gq.garnet(4, 2, 2, seed=3)
@@ -148,6 +149,25 @@ def test_a_copied_problem_cannot_be_changed(copied):
 
 
 # --- Without stderr, and in a narrow terminal -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("wanted", [None, True])
+def test_no_bar_is_drawn_without_stderr(wanted, monkeypatch):
+    monkeypatch.setattr(sys, "stderr", None)
+    with progress_bar(wanted, total=3) as bar:
+        assert isinstance(bar, Silent)
+        bar.set_postfix_str("return 1")
+        bar.update(3)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "out"), [("--version", 0, f"gqlab {gq.__version__}\n"), ("health x", 2, "")]
+)
+def test_a_command_needs_no_stderr(arguments, status, out):
+    """What would go to stderr goes nowhere: print(file=None) would write it to stdout."""
+    shell = f'"$0" -m gqlab {arguments} 2>&-'
+    done = subprocess.run(["sh", "-c", shell, sys.executable], capture_output=True, text=True, timeout=300, check=False)
+    assert (done.returncode, done.stdout) == (status, out)
 
 
 @pytest.mark.parametrize("progress", [None, True])

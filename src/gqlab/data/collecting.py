@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -13,9 +12,10 @@ from gqlab import checks
 from gqlab.data.arrow import needed
 from gqlab.data.transitions import Transitions
 from gqlab.files import one_line
+from gqlab.progress import progress_bar
 
 #: Steps between two moves of the progress bar.
-TOLD_EVERY = 1000
+SHOWN_EVERY = 1000
 
 Policy = Callable[[Any], Any]
 
@@ -160,20 +160,8 @@ def _steps(
 
 def _with_bar(n_steps: int, progress: bool | None) -> Iterator[int]:
     """The steps, with a progress bar where one is wanted."""
-    wanted = (sys.stderr is not None and sys.stderr.isatty()) if progress is None else progress
-    bar: Any = None
-    if wanted:
-        try:
-            from tqdm import tqdm
-
-            bar = tqdm(total=n_steps, unit=" steps", unit_scale=True, delay=1.0)
-        except ImportError:
-            bar = None
-    try:
+    with progress_bar(progress, total=n_steps, unit=" steps", unit_scale=True, delay=1.0) as bar:
         for t in range(n_steps):
             yield t
-            if bar is not None and (t + 1) % TOLD_EVERY == 0:
-                bar.update(TOLD_EVERY)
-    finally:
-        if bar is not None:
-            bar.close()
+            if (t + 1) % SHOWN_EVERY == 0:
+                bar.update(SHOWN_EVERY)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import platform
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import Any
@@ -19,6 +18,7 @@ from gqlab.engine.layout import Group, operator_kinds
 from gqlab.engine.loop import Runs
 from gqlab.measure.watch import QUANTITIES, Watched, check_watches
 from gqlab.problem import Problem
+from gqlab.progress import progress_bar
 from gqlab.results import RunResult
 from gqlab.samples.tables import offsets
 from gqlab.schedules import schedule_kind
@@ -157,16 +157,9 @@ class Progress:
 
     def __init__(self, groups: Sequence[Group], wanted: bool | None) -> None:
         self._runs = [group.task.runs for group in groups]
-        self._bar: Any = None
-        if wanted is None:
-            wanted = sys.stderr is not None and sys.stderr.isatty()
-        if wanted:
-            try:
-                from tqdm import tqdm
-            except ImportError:
-                return
-            total = sum(int(group.task.plan.n_updates.sum()) for group in groups)
-            self._bar = tqdm(total=total, initial=self._done(), unit=" updates", unit_scale=True, delay=1.0)
+        total = sum(int(group.task.plan.n_updates.sum()) for group in groups)
+        settings = {"unit": " updates", "unit_scale": True, "delay": 1.0}
+        self._bar = progress_bar(wanted, total=total, initial=self._done(), **settings)
 
     def _done(self) -> int:
         return sum(int(runs.updates.sum()) for runs in self._runs)
@@ -175,9 +168,7 @@ class Progress:
         return self._advance
 
     def _advance(self) -> None:
-        if self._bar is not None:
-            self._bar.update(self._done() - self._bar.n)
+        self._bar.update(self._done() - self._bar.n)
 
     def __exit__(self, *error: object) -> None:
-        if self._bar is not None:
-            self._bar.close()
+        self._bar.close()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import pickle
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,6 +24,7 @@ from gqlab.learn.linear_q import LinearQ
 from gqlab.learn.log_table import Target, check_target
 from gqlab.learn.shared_fit import SHARED, SharedFit
 from gqlab.operators import Greedy
+from gqlab.progress import progress_bar
 from gqlab.sweeps.base import Engine
 from gqlab.sweeps.engines import engine_of
 from gqlab.sweeps.processes import Processes
@@ -193,15 +193,5 @@ def _first_theta(theta0: Any, n_actions: int, K: int, radius: float) -> FloatArr
 @contextmanager
 def _bar(total: int | None, wanted: bool | None, unit: str = " passes") -> Iterator[Callable[[], None]]:
     """A progress bar over passes, iterations, or parts of files."""
-    if wanted is None:
-        wanted = sys.stderr is not None and sys.stderr.isatty()
-    if wanted:
-        try:
-            from tqdm import tqdm
-        except ImportError:
-            wanted = False
-    if not wanted:
-        yield lambda: None
-        return
-    with tqdm(total=total, unit=unit, delay=1.0) as bar:
+    with progress_bar(wanted, total=total, unit=unit, delay=1.0) as bar:
         yield lambda: bar.update(1)

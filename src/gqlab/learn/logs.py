@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from gqlab.files import check_writable, write_whole
 from gqlab.learn.callbacks import Callback
+from gqlab.progress import progress_bar
 
 if TYPE_CHECKING:
     from gqlab.learn.agent import Agent
@@ -32,12 +33,8 @@ def progress_of(agent: Agent, total: int, wanted: bool) -> Iterator[Callable[[],
     if not wanted:
         yield lambda: None
         return
-    try:
-        from tqdm import tqdm
-    except ImportError:
-        raise ValueError("progress_bar: tqdm is missing; pip install tqdm") from None
     first = agent.num_timesteps
-    with tqdm(total=total, unit=" steps", unit_scale=True) as bar:
+    with progress_bar(wanted, total=total, unit=" steps", unit_scale=True) as bar:
 
         def advance_bar() -> None:
             bar.set_postfix_str(f"return {agent.episodes.mean_return():.1f}", refresh=False)

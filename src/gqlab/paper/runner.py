@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -13,6 +12,7 @@ from gqlab.engine.cpu import default_threads
 from gqlab.paper.design import Experiment, Scale
 from gqlab.paper.jobs import Job, Measured, measure
 from gqlab.paper.store import Store
+from gqlab.progress import progress_bar
 
 
 @dataclass(frozen=True)
@@ -83,9 +83,5 @@ def collect(experiment: Experiment, scale: Scale, store: Store) -> Results | Non
 
 def _bar(name: str, total: int, quiet: bool) -> Any:
     """A progress bar in samples, with the time left."""
-    from tqdm import tqdm
-
     shape = "{desc:<30} {percentage:3.0f}% |{bar}| {elapsed}, {remaining} left"
-    pace = 0.1 if sys.stderr.isatty() else 10.0  # seconds: a log file gets few lines
-    settings = {"bar_format": shape, "disable": quiet, "mininterval": pace, "dynamic_ncols": True}
-    return tqdm(total=total, desc=name, file=sys.stderr, **settings)
+    return progress_bar(not quiet, total=total, desc=name, bar_format=shape, dynamic_ncols=True)

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import sys
 from collections.abc import Sequence
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,6 +11,7 @@ from numpy.typing import NDArray
 
 from gqlab.engine.execute import load_cuda
 from gqlab.files import writing
+from gqlab.progress import progress_bar
 from gqlab.results import RunResult
 from gqlab.sweeps.base import Engine, Outcome, run_tasks
 from gqlab.sweeps.batches import Batches
@@ -100,20 +99,11 @@ def _run_missing(sweep: Sweep, engine: Engine, collected: Collected) -> None:
 
 def _bar(wanted: bool | None, cost: NDArray[np.float64], missing: NDArray[np.bool_]) -> Any:
     """A progress bar in the work of the cells, with the time left."""
-    if wanted is None:
-        wanted = sys.stderr is not None and sys.stderr.isatty()
-    try:
-        from tqdm import tqdm
-    except ImportError:
-        return contextlib.nullcontext(SimpleNamespace(update=lambda amount: None))
-    shape = "{desc}: {percentage:3.0f}% |{bar}| {elapsed}, {remaining} left"
-    pace = 0.1 if sys.stderr is not None and sys.stderr.isatty() else 10.0  # seconds: a log file gets few lines
-    return tqdm(
+    return progress_bar(
+        wanted,
         total=float(cost.sum()),
         initial=float(cost[~missing].sum()),
         desc=f"{len(cost):,} cells",
-        bar_format=shape,
-        disable=not wanted,
-        mininterval=pace,
+        bar_format="{desc}: {percentage:3.0f}% |{bar}| {elapsed}, {remaining} left",
         delay=1.0,
     )
