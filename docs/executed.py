@@ -111,9 +111,10 @@ def run_block(piece: Part, names: dict[str, Any], name: str) -> str:
     return out.getvalue()
 
 
-def run(page: Path, folder: Path) -> list[str]:
-    """The same in a process of its own, with warnings as errors; pictures are left in ``folder``."""
-    command = [sys.executable, "-W", "error", __file__, "--run", str(page), "--notebooks", str(folder)]
+def run(page: Path, folder: Path, warned: str = "error") -> list[str]:
+    """The same in a process of its own, where a warning is an error or what ``warned`` says; pictures are left in
+    ``folder``."""
+    command = [sys.executable, "-W", warned, __file__, "--run", str(page), "--notebooks", str(folder)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - this file
     if done.returncode:
         raise RuntimeError(f"{page.name}: {done.stderr}")
@@ -140,9 +141,9 @@ def same(shown: str, printed: str) -> bool:
     return all(abs(a - b) <= 1.01 * unit(text) for text, a, b in values)
 
 
-def differences(page: Path, folder: Path) -> list[str]:
+def differences(page: Path, folder: Path, warned: str = "error") -> list[str]:
     """Where the page shows another output than its code prints now."""
-    pieces, printed = parts(page.read_text()), run(page, folder)
+    pieces, printed = parts(page.read_text()), run(page, folder, warned)
     found = []
     for k, (piece, output) in enumerate(zip(pieces, printed, strict=True)):
         if piece.kind not in ("python", "sh"):

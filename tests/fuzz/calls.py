@@ -11,6 +11,7 @@ import enum
 import functools
 import inspect
 import math
+import os
 from collections.abc import Callable, Iterator
 from decimal import Decimal
 from fractions import Fraction
@@ -26,7 +27,7 @@ from gqlab import theory
 from gqlab.encoders import ENCODERS, Encoder, Flattener, as_encoder, discrete_actions, encoder_from_dict
 from gqlab.exact import Exact
 
-S, A, D = 4, 2, 3
+S, A, D = 5, 3, 4  # d = 4, A = 3: one of the usual sizes
 
 
 class Three(enum.IntEnum):
@@ -41,7 +42,7 @@ class Odd:
 
 
 MDP = gq.garnet(S, A, 2, seed=3)
-ENDING = gq.FiniteMDP(MDP.transition, MDP.reward, 0.9, np.arange(S) == S - 1, [0.5, 0.5, 0.0, 0.0])
+ENDING = gq.FiniteMDP(MDP.transition, MDP.reward, 0.9, np.arange(S) == S - 1, [0.5, 0.5, 0.0, 0.0, 0.0])
 SPARSE = sparse.csr_array(MDP.transition.reshape(S * A, S))
 ARCS = dict(zip(("s", "a", "s_next"), np.nonzero(MDP.transition), strict=True))
 ARCS |= {"probability": MDP.arcs.probability, "reward": MDP.arcs.reward, "discount": np.full(len(ARCS["s"]), 0.9)}
@@ -127,6 +128,15 @@ SAMPLES = one([[0, 0, 1], [1, 1, 2]], gq.Trajectory(*np.array([[0, 1], [0, 1], [
 STEP = one(0.02, 0.5, 1e-320, 1e300, gq.Decay(0.3), gq.Decay(1.0, after=1e-300, power=3.0))
 RADIUS = one(math.inf, 1.0, 1e-300, 1e300)
 
+#: ``make fuzz`` asks for 100,000 calls.
+CASES = int(os.environ.get("GQLAB_FUZZ_CASES", "250"))
+
+#: A campaign notes what it finds and goes on; a short run stops at the first, and Hypothesis makes it small.
+CAMPAIGN = CASES > 1000
+
+#: Half a minute for each precision: for campaigns alone.
+SLOW_TO_COMPILE = [gq.LeastSquaresGreedyGQ(first=1)] if CAMPAIGN else []
+
 #: By the name of a parameter: what it may be given. ``Owner.name`` goes before ``name``.
 VALID: dict[str, Callable[[], st.SearchStrategy[Any]]] = {
     "problem": lambda: one(*PROBLEMS, EVALUATION),
@@ -140,7 +150,7 @@ VALID: dict[str, Callable[[], st.SearchStrategy[Any]]] = {
         gq.GreedyGQ(1e200, 1e200),
         gq.SAGAGreedyGQ(),
         gq.VRGreedyGQ(batch_size=2, growth=1.5, keep="all"),
-        gq.LeastSquaresGreedyGQ(first=1),
+        *SLOW_TO_COMPILE,
     ),
     "analyse.algorithm": lambda: one(gq.VRGreedyGQ(batch_size=10, radius=5.0), gq.VRGreedyGQ(1e-5, 1e-3, 100, 1e3)),
     "analyse_greedy.algorithm": lambda: one(gq.GreedyGQ(radius=5.0), gq.GreedyGQ(1e-9, 1e-4, 1e3)),
@@ -194,7 +204,7 @@ VALID: dict[str, Callable[[], st.SearchStrategy[Any]]] = {
     "q": lambda: arrays(S, A),
     "v": lambda: arrays(S, A),
     "t": lambda: one(0, 10, 1e300),
-    "policy": lambda: one(np.full((S, A), 1 / A), [[1, 0], [0, 1], [0.5, 0.5], [1, 0]]),
+    "policy": lambda: one(np.full((S, A), 1 / A), [[1, 0, 0], [0, 1, 0], [0.5, 0.5, 0], [1, 0, 0], [0, 0, 1]]),
     "behavior": lambda: one(None, np.full((S, A), 1 / A)),
     "target": lambda: one(None, *OPERATORS),
     "groups": lambda: one(np.zeros(S, int), np.arange(S), np.arange(S * A).reshape(S, A)),
@@ -209,7 +219,7 @@ VALID: dict[str, Callable[[], st.SearchStrategy[Any]]] = {
     "from_transitions.n_actions": lambda: one(None, A),
     "discount": lambda: one(0.0, 0.9, 1 - 2.0**-53),
     "terminal": lambda: one(None, np.arange(S) == 3),
-    "initial": lambda: one(None, [0.5, 0.5, 0, 0]),
+    "initial": lambda: one(None, [0.5, 0.5, 0, 0, 0]),
     "features": lambda: one(
         PHI, sparse.csr_array(PHI.reshape(S * A, D)), np.ones((S, A, 1)), np.zeros((S, A, 2)), 1e200 * PHI
     ),
@@ -337,9 +347,9 @@ VALID: dict[str, Callable[[], st.SearchStrategy[Any]]] = {
     "iterates": lambda: one(True, False),
     "band": lambda: one(0.0, 0.5),
     "label": lambda: one(None, "a name"),
-    "shape": lambda: one(None, (2, 2), [1, 4]),
+    "shape": lambda: one(None, (5, 1), [1, 5]),
     "ax": lambda: one(None),
-    "Problem.plot.theta": lambda: one(None, np.zeros(D), [1, 2, 3]),
+    "Problem.plot.theta": lambda: one(None, np.zeros(D), [1, 2, 3, 4]),
 }
 
 #: For parameters that are not plainly wrong when they are large: they would only take long, or all memory.
@@ -349,9 +359,9 @@ HOSTILE: list[Any] = [
     None, True, -1, 0, 1.5, -0.0, math.nan, math.inf, -math.inf, 1e308, -1e-320, 5e-324, *LARGE,
     Three.THREE, Fraction(1, 3), Decimal("0.5"), Decimal("NaN"), 1j, np.float32(0.5), np.int8(3), np.bool_(True), np.datetime64("2020"),
     "", "text", "0.5", b"bytes", "two\nlines", [], {}, {1: 2}, set(), (), [None], [[1], [1, 2]], [10**400], ["a"], [1j], [[]],
-    object(), Odd(), int, len, lambda: 1, range(3), np.array(3), np.array([]), np.array([0.5]), np.zeros((0, D)), np.zeros((2, 3, 4)),
-    np.full(D, np.nan), np.array([1, 2, np.inf]), np.ones(D, complex), np.ones(D, np.float32), np.ones(D, np.longdouble),
-    np.ones(D, ">f8"), np.ones(D, bool), np.array(["x", "y", "z"]), np.array([object()]), np.ma.array(np.ones(D), mask=[0, 1, 0]),
+    object(), Odd(), int, len, lambda: 1, range(3), np.array(3), np.array([]), np.array([0.5]), np.zeros((0, D)), np.zeros((2, 3, 5)),
+    np.full(D, np.nan), np.array([1, 2, 3, np.inf]), np.ones(D, complex), np.ones(D, np.float32), np.ones(D, np.longdouble),
+    np.ones(D, ">f8"), np.ones(D, bool), np.array(["x", "y", "z", "t"]), np.array([object()]), np.ma.array(np.ones(D), mask=[0, 1, 0, 0]),
     np.ma.array(np.ones(D)), np.zeros((S, A, S)), np.ones(2 * D)[::2], np.array(["2020"], "M8[D]"),
     np.zeros(2, [("a", float)]), np.arange(S), np.full((S, A), 0.5), np.full(D, 1e308), MDP, SMALL, gq.GreedyGQ(), gq.Softmax(),
 ]  # fmt: skip

@@ -14,13 +14,8 @@ from hypothesis import HealthCheck, Phase, given, settings
 
 import gqlab as gq
 from fuzz import calls
+from fuzz.calls import CAMPAIGN, CASES
 from gqlab import theory
-
-#: ``make fuzz`` asks for 100,000.
-CASES = int(os.environ.get("GQLAB_FUZZ_CASES", "250"))
-
-#: A campaign notes what it finds and goes on; a short run stops at the first, and Hypothesis makes it small.
-CAMPAIGN = CASES > 1000
 
 seen: Counter[str] = Counter()
 found: dict[str, str] = {}

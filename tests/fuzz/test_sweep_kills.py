@@ -88,7 +88,7 @@ def disturb(engine: str, store: Path, kills: int, rng: np.random.Generator) -> t
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
-@pytest.mark.parametrize("engine", ["processes", "ray"])
+@pytest.mark.parametrize("engine", ["processes", pytest.param("ray", marks=pytest.mark.long)])
 def test_a_sweep_that_was_killed_ends_as_if_it_had_not_been(tmp_path, engine):
     if engine == "ray" and importlib.util.find_spec("ray") is None:
         pytest.skip("Ray is not installed")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -38,18 +39,53 @@ class Tiny(Scale):
         return replace(entry, n_samples=n, record_every=min(entry.record_every, 1000), thin=1, windows=())
 
 
-@pytest.fixture(scope="session")
-def tiny_store(tmp_path_factory: pytest.TempPathFactory) -> Store:
-    store = Store(tmp_path_factory.mktemp("tiny") / "data")
-    for experiment in EXPERIMENTS:
+def is_on_the_lake(name: str) -> bool:
+    """Frozen Lake has other sizes, for which everything would be compiled once more: `make long` runs it."""
+    return name.startswith("frozen-lake")
+
+
+def each(names: Iterable[str]) -> list[Any]:
+    """The names of experiments, for a test of each; those on Frozen Lake by `make long`."""
+    return [pytest.param(name, marks=pytest.mark.long) if is_on_the_lake(name) else name for name in names]
+
+
+def run_all(experiments: Iterable[Experiment], folder: Path) -> dict[str, Results]:
+    store, found = Store(folder / "data"), {}
+    for experiment in experiments:
         run_missing(experiment, Tiny(), store, quiet=True)
-    return store
+        found[experiment.name] = collect(experiment, Tiny(), store)
+        assert found[experiment.name] is not None
+    return found
 
 
 @pytest.fixture(scope="session")
-def tiny_results(tiny_store: Store) -> dict[str, Results]:
-    found = {experiment.name: collect(experiment, Tiny(), tiny_store) for experiment in EXPERIMENTS}
-    return {name: results for name, results in found.items() if results is not None}
+def lake_results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Results]:
+    """Those on Frozen Lake, run."""
+    return run_all([e for e in EXPERIMENTS if is_on_the_lake(e.name)], tmp_path_factory.mktemp("lake"))
+
+
+@pytest.fixture(scope="session")
+def tiny_results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Results]:
+    """Those of all experiments: run, but for Frozen Lake, whose are made up."""
+    run = run_all([e for e in EXPERIMENTS if not is_on_the_lake(e.name)], tmp_path_factory.mktemp("tiny"))
+    return {e.name: run[e.name] if e.name in run else synthetic(e, noise, 2, 2) for e in EXPERIMENTS}
+
+
+@pytest.fixture
+def run_results(name: str, request: pytest.FixtureRequest) -> Results:
+    """Those of the experiment ``name``, run."""
+    return request.getfixturevalue("lake_results" if is_on_the_lake(name) else "tiny_results")[name]
+
+
+#: What an experiment can measure.
+METRICS = (
+    "gradient", "lowest_gradient", "mspbe", "excess", "largest_reward", "exact_reward", "value", "norm",
+    "update_sampled", "update_error", "update_bias", "update_variance",
+)  # fmt: skip
+
+
+def noise(label: str, number: int, rng: np.random.Generator, n_records: int) -> dict[str, np.ndarray]:
+    return {metric: np.exp(0.1 * rng.standard_normal((2, n_records))) for metric in METRICS}
 
 
 Values = Callable[[str, int, np.random.Generator, int], dict[str, np.ndarray]]

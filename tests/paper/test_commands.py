@@ -145,6 +145,7 @@ def tiny_run(folder: Path) -> subprocess.Popen[bytes]:
     )  # fmt: skip
 
 
+@pytest.mark.long
 @pytest.mark.skipif(os.name == "nt", reason="signals")
 def test_claims_are_the_same_bytes_in_two_folders_and_after_kills(tmp_path):
     """One run to its end; one that is killed whenever another file has come, and begun anew, until it ends by itself."""

@@ -25,6 +25,7 @@ from gqlab.paper.problems import ProblemSpec
 from gqlab.paper.sections import COMPOSITES
 from gqlab.paper.statistics import OUTCOMES
 from gqlab.paper.tuning import reading, table
+from paper.conftest import each
 
 NAMES = [experiment.name for experiment in EXPERIMENTS]
 
@@ -40,9 +41,9 @@ def test_every_experiment_of_the_paper_is_here():
     assert len({claim.key for claim in CLAIMS}) == len(CLAIMS)
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_from_runs_to_figures_and_verdicts(name, tiny_results, tmp_path):
-    results = tiny_results[name]
+@pytest.mark.parametrize("name", each(NAMES))
+def test_from_runs_to_figures_and_verdicts(name, run_results, tmp_path):
+    results = run_results
     drawn = panels(results)
     assert len(drawn) == len(BY_NAME[name].views)
     assert all(panel.title and panel.series for panel in drawn)
@@ -124,12 +125,12 @@ def test_what_a_job_keeps():
     assert updates[job.kept(updates)].tolist() == [0, 200, 400, 600, 800, *range(910, 1001, 10)]
 
 
-@pytest.mark.parametrize("family", ["garnet", "frozen-lake", "frozen-lake-evaluation"])
-def test_the_least_mspbe_is_below_whatever_a_run_reaches(family, tiny_results):
+@pytest.mark.parametrize("name", each(["garnet-mspbe", "frozen-lake-mspbe", "frozen-lake-evaluation-mspbe"]))
+def test_the_least_mspbe_is_below_whatever_a_run_reaches(name, run_results):
     for number in range(2):
-        spec = ProblemSpec(family, number, 1)
+        spec = ProblemSpec(name.removesuffix("-mspbe"), number, 1)
         least = lowest_mspbe(spec)
-        for measured in tiny_results[f"{family}-mspbe"]["long", number].values():
+        for measured in run_results["long", number].values():
             assert (measured.values["mspbe"] >= least).all()
             excess = measured.values["excess"]
             assert excess == pytest.approx(measured.values["mspbe"] - least, abs=1e-13)

@@ -25,12 +25,8 @@ from gqlab.paper.statistics import (
     Slope,
     decide,
 )  # fmt: skip
-from paper.conftest import synthetic
+from paper.conftest import METRICS, synthetic
 
-METRICS = (
-    "gradient", "lowest_gradient", "mspbe", "excess", "largest_reward", "exact_reward", "value", "norm",
-    "update_sampled", "update_error", "update_bias", "update_variance",
-)  # fmt: skip
 OTHERS = ("Greedy-GQ", "actor-critic", "actor-critic, tuned", "policy gradient", "policy gradient, tuned")
 
 

@@ -128,7 +128,12 @@ def flipped(data):
 
 
 @pytest.mark.parametrize(
-    "damage", [lambda data: data[: len(data) // 2], lambda data: b"", flipped], ids=["half", "nothing", "one bit"]
+    "damage",
+    [
+        pytest.param(lambda data: data[: len(data) // 2], id="half", marks=pytest.mark.long),
+        pytest.param(lambda data: b"", id="nothing", marks=pytest.mark.long),
+        pytest.param(flipped, id="one bit"),
+    ],
 )
 def test_damaged_files_are_compiled_anew_and_replaced(cache, expected, damage):
     for path in files(cache):
@@ -137,6 +142,7 @@ def test_damaged_files_are_compiled_anew_and_replaced(cache, expected, damage):
     assert run(CODE, cache) == ([expected, "read"], [])
 
 
+@pytest.mark.long
 def test_code_under_the_key_of_another_function_is_not_run(cache, expected):
     code = CODE.replace(
         "gq.batch_indices(gq.VRGreedyGQ(batch_size=3), 9).tolist()", "gq.trajectory(gq.baird(), 3).s.tolist()"

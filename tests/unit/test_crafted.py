@@ -14,15 +14,15 @@ import pytest
 import gqlab as gq
 from gqlab.files import write_arrays
 
-P = np.array([[[0.5, 0.5, 0.0], [0.2, 0.3, 0.5]], [[0.0, 0.5, 0.5], [1.0, 0.0, 0.0]], [[0.0, 0.0, 1.0]] * 2])
-PHI = np.random.default_rng(0).random((3, 2, 2))
+P = np.array([[[0.5, 0.5, 0.0], [0.2, 0.3, 0.5], [1.0, 0.0, 0.0]], [[0.0, 0.5, 0.5]] * 3, [[0.0, 0.0, 1.0]] * 3])
+PHI = np.random.default_rng(0).random((3, 3, 4))  # d = 4, A = 3: one of the usual sizes
 LAST = np.array([False, False, True])
 ALGORITHM = gq.GreedyGQ()
 
 
 @pytest.fixture(scope="module")
 def problem():
-    return gq.Problem(gq.FiniteMDP(P, np.ones((3, 2)), 0.9, LAST, [0.5, 0.5, 0.0]), PHI)
+    return gq.Problem(gq.FiniteMDP(P, np.ones((3, 3)), 0.9, LAST, [0.5, 0.5, 0.0]), PHI)
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +66,7 @@ CRAFTED = {
     "negative updates": array("updates", lambda a: -a),
     "updates that end below 0": array("updates", at(-1, -500)),
     "more updates than records": array("updates", at(-1, 2**47)),
-    "one feature instead of two": one_feature,
+    "one feature instead of four": one_feature,
     "one feature in memory": kept("theta", lambda a: a[:, :1]),
     "one run in memory": kept("theta", lambda a: a[:1]),
     "negative next_output": array("next_output", at(0, -1)),

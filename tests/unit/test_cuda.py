@@ -41,9 +41,10 @@ for result in cases("cuda"):
 
 
 #: The members of the family that run on a GPU, with small parameters.
+ETAS = gq.Decay(0.2), gq.Decay(0.1)
 FAMILY = (
-    gq.AveragedGreedyGQ(0.2, 0.1), gq.SAGAGreedyGQ(0.2, 0.1), gq.StreamingGreedyGQ(0.2, 0.1, first=3),
-    gq.STORMGreedyGQ(0.2, 0.1), gq.SARAHGreedyGQ(0.2, 0.1, batch_size=2), gq.NestedGreedyGQ(0.2, 0.1, 2, 2),
+    gq.AveragedGreedyGQ(*ETAS), gq.SAGAGreedyGQ(*ETAS), gq.StreamingGreedyGQ(*ETAS, first=3),
+    gq.STORMGreedyGQ(*ETAS), gq.SARAHGreedyGQ(*ETAS, batch_size=2), gq.NestedGreedyGQ(0.2, 0.1, 2, 2),
     gq.VRGreedyGQ(0.2, 0.1, 2, 50.0, 1.5, "all"), gq.VRGreedyGQ(0.2, 0.1, 2, 50.0, 2.0),
 )  # fmt: skip
 
@@ -67,19 +68,24 @@ def cases(device: str) -> list[gq.RunResult]:
     vr, watch = gq.VRGreedyGQ(batch_size=4), [gq.Watch("gradient"), gq.Watch("mspbe", every=3)]
     half = gq.run(problems[0], vr, 8, 3, device=device, watch=watch)
     resumed = gq.run(problems[0], vr, 16, resume=half, device=device)
-    decaying = gq.QRC(gq.Decay(0.3, 5, 0.5), gq.Decay(0.2, 7, 1.0), beta=0.5)
     softmax = problem_of(VECTORS[6])
+    ending = gq.Problem(softmax.mdp, softmax.features[..., :4], softmax.behavior, softmax.target)  # of a usual size
+    decaying = gq.QRC(gq.Decay(0.3, 5, 0.5), gq.Decay(0.2, 7, 1.0), beta=0.5)
     others = [
-        gq.run(softmax, algorithm, 12, 2, device=device, watch=gq.Watch("reward", n_steps=3))
-        for algorithm in (decaying, gq.ActorCritic(0.2, 0.1), gq.PolicyGradient(0.1, 2, 3))
+        gq.run(ending, algorithm, 12, 2, device=device, watch=watch)
+        for algorithm, watch in (
+            (decaying, None),
+            (gq.ActorCritic(0.2, 0.1), gq.Watch("reward", n_steps=3)),
+            (gq.PolicyGradient(0.1, 2, 3), gq.Watch("reward", n_steps=3)),
+        )
     ]
     family = [gq.run(problems[0], algorithm, 15, 2, 5, device=device) for algorithm in FAMILY]
     half = [gq.run(problems[0], algorithm, 8, 2, 5, device=device) for algorithm in FAMILY]
     family += [gq.run(problems[0], a, 15, resume=h, device=device) for a, h in zip(FAMILY, half, strict=True)]
-    mixed = gq.grid(problems, gq.SAGAGreedyGQ(0.2, 0.1), 15, 2, device=device).results
+    mixed = gq.grid(problems, gq.SAGAGreedyGQ(*ETAS), 15, 2, device=device).results
     # An even number of samples: rows in shared memory are longer by one, which must not be kept.
     mdp = gq.garnet(seed=0)
-    even = gq.run(gq.Problem(mdp, gq.random_features(mdp, dim=4)), gq.SAGAGreedyGQ(0.2, 0.1), 15, 3, device=device)
+    even = gq.run(gq.Problem(mdp, gq.random_features(mdp, dim=4)), gq.SAGAGreedyGQ(*ETAS), 15, 3, device=device)
     sizes = gq.grid([problems[0], softmax], gq.GreedyGQ(0.2, 0.1), 10, 2, device=device).results  # another A and d
     return [*results, *grid.results, resumed, *others, *family, *mixed, even, *sizes]
 
@@ -91,7 +97,7 @@ def numbers_of(result: gq.RunResult) -> np.ndarray:
     return np.nan_to_num(np.concatenate([np.ravel(column) for column in columns]), nan=-7.0)
 
 
-@pytest.mark.parametrize("memory", ["shared", "local", "global", "split"])
+@pytest.mark.parametrize("memory", ["shared", "local", "global", pytest.param("split", marks=pytest.mark.long)])
 def test_simulated_gpu_and_cpu_agree(memory):
     env = {**os.environ, "NUMBA_ENABLE_CUDASIM": "1", "NUMBA_DISABLE_JIT": "1"}
     command = [sys.executable, "-W", "error", "-c", SIMULATED, memory]

@@ -112,6 +112,7 @@ def test_the_operator_runs_compiled_as_its_formulas_say(mdp, operator):
         np.testing.assert_allclose([result.theta[k, -1], result.omega[k, -1]], z, rtol=1e-9)
 
 
+@pytest.mark.long
 def test_the_operator_is_not_taken_for_another_in_a_grid(mdp, operator):
     targets = [gq.Softmax(2.0), operator, gq.EpsilonGreedy(0.2), type(operator)(1.0, 0.5)]
     problems = [problem_with(mdp, target) for target in targets]
@@ -125,6 +126,7 @@ def test_the_operator_is_not_taken_for_another_in_a_grid(mdp, operator):
     assert len(np.unique(ends, axis=0)) == 4
 
 
+@pytest.mark.long
 def test_the_operator_is_watched_exactly_and_walks_by_its_own_policy(mdp, operator):
     problem = problem_with(mdp, operator)
     watch = [gq.Watch("gradient"), gq.Watch("reward", n_steps=1000)]
@@ -170,6 +172,7 @@ def test_storm_in_a_grid_is_what_it_is_alone(mdp, storm):
         np.testing.assert_array_equal(result.theta, alone.theta)
 
 
+@pytest.mark.long
 def test_storm_in_single_precision_stays_near_double(mdp, storm):
     problem = problem_with(mdp, gq.Softmax(1.0))
     double, single = (

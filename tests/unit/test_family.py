@@ -15,7 +15,9 @@ from conftest import assert_close
 from gqlab.samples.random import BATCH_INDEX, below, stream_key, word
 
 N = 130
-ETAS = gq.Decay(0.5, after=40.0), gq.Decay(0.3, after=40.0)
+
+#: For each member step sizes of the kind that it has by itself: the other kind would be code of its own to compile.
+DECAYING, CONSTANT = (gq.Decay(0.5, after=40.0), gq.Decay(0.3, after=40.0)), (0.3, 0.2)
 
 
 def problem_of(kind: str) -> gq.Problem:
@@ -34,35 +36,35 @@ def problem_of(kind: str) -> gq.Problem:
 
 #: The algorithm, and the plain loop with its parameters.
 CASES: dict[str, tuple[gq.Algorithm, Callable, dict[str, Any]]] = {
-    "averaged": (gq.AveragedGreedyGQ(*ETAS), family_loops.averaged, {}),
-    "SAGA": (gq.SAGAGreedyGQ(*ETAS), family_loops.saga, {}),
+    "averaged": (gq.AveragedGreedyGQ(*DECAYING), family_loops.averaged, {}),
+    "SAGA": (gq.SAGAGreedyGQ(*DECAYING), family_loops.saga, {}),
     "streaming": (
-        gq.StreamingGreedyGQ(*ETAS, first=7, growth=1.7), family_loops.streaming, {"first": 7, "growth": 1.7}
+        gq.StreamingGreedyGQ(*DECAYING, first=7, growth=1.7), family_loops.streaming, {"first": 7, "growth": 1.7}
     ),
-    "STORM": (gq.STORMGreedyGQ(*ETAS, a=0.8, power=0.7), family_loops.storm, {"a": 0.8, "power": 0.7}),
-    "ROOT": (gq.STORMGreedyGQ(*ETAS), family_loops.storm, {"a": 1.0, "power": 1.0}),
-    "STORM, constant a": (gq.STORMGreedyGQ(*ETAS, a=0.1, power=0.0), family_loops.storm, {"a": 0.1, "power": 0.0}),
+    "STORM": (gq.STORMGreedyGQ(*DECAYING, a=0.8, power=0.7), family_loops.storm, {"a": 0.8, "power": 0.7}),
+    "ROOT": (gq.STORMGreedyGQ(*DECAYING), family_loops.storm, {"a": 1.0, "power": 1.0}),
+    "STORM, constant a": (gq.STORMGreedyGQ(*DECAYING, a=0.1, power=0.0), family_loops.storm, {"a": 0.1, "power": 0.0}),
     "SARAH": (
-        gq.SARAHGreedyGQ(*ETAS, batch_size=9), family_loops.sarah, {"M": 9, "growth": 2.0, "keep": "all"}
+        gq.SARAHGreedyGQ(*DECAYING, batch_size=9), family_loops.sarah, {"M": 9, "growth": 2.0, "keep": "all"}
     ),
     "SARAH, new samples": (
-        gq.SARAHGreedyGQ(*ETAS, batch_size=9, growth=1.3, keep="new"),
+        gq.SARAHGreedyGQ(*DECAYING, batch_size=9, growth=1.3, keep="new"),
         family_loops.sarah,
         {"M": 9, "growth": 1.3, "keep": "new"},
     ),
     "SVRG, new samples": (
-        gq.VRGreedyGQ(*ETAS, batch_size=9, growth=1.5), family_loops.svrg, {"M": 9, "growth": 1.5, "keep": "new"}
+        gq.VRGreedyGQ(*CONSTANT, batch_size=9, growth=1.5), family_loops.svrg, {"M": 9, "growth": 1.5, "keep": "new"}
     ),
     "SVRG, all samples": (
-        gq.VRGreedyGQ(*ETAS, batch_size=9, growth=1.5, keep="all"),
+        gq.VRGreedyGQ(*CONSTANT, batch_size=9, growth=1.5, keep="all"),
         family_loops.svrg,
         {"M": 9, "growth": 1.5, "keep": "all"},
     ),
     "SVRG, all samples, no growth": (
-        gq.VRGreedyGQ(*ETAS, batch_size=20, keep="all"), family_loops.svrg, {"M": 20, "growth": 1.0, "keep": "all"}
+        gq.VRGreedyGQ(*CONSTANT, batch_size=20, keep="all"), family_loops.svrg, {"M": 20, "growth": 1.0, "keep": "all"}
     ),
     "nested": (
-        gq.NestedGreedyGQ(*ETAS, inner_steps=5, batch_size=3), family_loops.nested, {"inner_steps": 5, "batch_size": 3}
+        gq.NestedGreedyGQ(*CONSTANT, inner_steps=5, batch_size=3), family_loops.nested, {"inner_steps": 5, "batch_size": 3}
     ),
 }  # fmt: skip
 
@@ -73,12 +75,13 @@ def samples_of(problem: gq.Problem, seed: int, run: int) -> list[tuple[int, int,
 
 def loop_of(name: str, problem: gq.Problem, seed: int, run: int, radii: tuple[float, float]):
     """The plain loop's answers and last ω."""
-    _, loop, parameters = CASES[name]
+    algorithm, loop, parameters = CASES[name]
     if loop in (family_loops.svrg, family_loops.sarah):
         draws = stream_key(np.uint64(seed), run, BATCH_INDEX)
         parameters = parameters | {"index": lambda u, n: int(below(np.uint64(word(np.uint64(draws), u)), n))}
     z = np.array([np.full(4, 0.6), np.zeros(4)])
-    etas = lambda t: (ETAS[0](t), ETAS[1](t))  # noqa: E731
+    steps = algorithm.eta_theta, algorithm.eta_omega
+    etas = lambda t: tuple(eta(t) if isinstance(eta, gq.Decay) else eta for eta in steps)  # noqa: E731
     return loop(problem, samples_of(problem, seed, run), z, etas, radii, **parameters)
 
 
@@ -137,7 +140,7 @@ def test_growth_1_with_new_samples_is_algorithm_1_bit_for_bit():
 
 
 def test_storm_with_a_1_and_one_inner_step_are_the_cases_that_are_known():
-    problem, etas = problem_of("garnet"), (0.1, 0.05)
+    problem, etas = problem_of("garnet"), DECAYING
     plain = theta_of(problem, gq.GreedyGQ(*etas))
     assert_close(theta_of(problem, gq.STORMGreedyGQ(*etas, a=1.0, power=0.0)), plain, 1e-12)
     means = np.cumsum(plain[:, 1:], axis=1) / np.arange(1, 201)[:, None]

@@ -202,7 +202,7 @@ def wave(n):
     return gq.Transitions.from_arrays(x, t % A, np.sin(3 * t), np.roll(x, -1, axis=0), t % 7 == 6)
 
 
-TILES = gq.TileCoder(4, 4, low=-1, high=1)
+TILES, SOFT = gq.TileCoder(4, 4, low=-1, high=1), gq.Softmax(2.0)
 
 
 @pytest.mark.parametrize("algorithm", [gq.QRC(0.1, 0.1), gq.AveragedGreedyGQ(0.1, 0.1)], ids=lambda a: type(a).__name__)
@@ -218,11 +218,11 @@ def test_one_file_and_ten_give_the_same_theta(algorithm, tmp_path):
             chunk.terminated[rows], episodes=chunk.episode[rows],
         )  # fmt: skip
         part.to_parquet(tmp_path / f"ten-{k}.parquet")
-    whole = fit(data, TILES, algorithm, n_passes=2, rows="in order")
+    whole = fit(data, TILES, algorithm, SOFT, n_passes=2, rows="in order")
     for path in ("one.parquet", "ten-*.parquet"):
         files = gq.Transitions.from_parquet(str(tmp_path / path))
         assert not files.in_memory
-        model = fit(files, TILES, algorithm, n_passes=2)
+        model = fit(files, TILES, algorithm, SOFT, n_passes=2)
         np.testing.assert_array_equal(model.theta, whole.theta)
         assert model.history["updates"].tolist() == [0, 2003, 4006]
 
@@ -237,16 +237,17 @@ def test_a_fit_goes_on_from_its_checkpoint(algorithm, in_files, tmp_path):
         pytest.importorskip("pyarrow")
         data.to_parquet(tmp_path / "one.parquet")
         data = gq.Transitions.from_parquet(str(tmp_path / "one.parquet"))
-    whole = fit(data, TILES, algorithm, n_passes=4, seed=3)
+    whole = fit(data, TILES, algorithm, SOFT, n_passes=4, seed=3)
     kept = tmp_path / "passes.npz"
-    fit(data, TILES, algorithm, n_passes=2, seed=3, checkpoint=kept)
-    again = fit(data, TILES, algorithm, n_passes=4, seed=3, checkpoint=kept)
+    fit(data, TILES, algorithm, SOFT, n_passes=2, seed=3, checkpoint=kept)
+    again = fit(data, TILES, algorithm, SOFT, n_passes=4, seed=3, checkpoint=kept)
     np.testing.assert_array_equal(again.theta, whole.theta)
     for name, values in whole.history.items():
         np.testing.assert_array_equal(again.history[name], values)
-    np.testing.assert_array_equal(fit(data, TILES, algorithm, n_passes=4, seed=3, checkpoint=kept).theta, whole.theta)
+    last = fit(data, TILES, algorithm, SOFT, n_passes=4, seed=3, checkpoint=kept)
+    np.testing.assert_array_equal(last.theta, whole.theta)
     with pytest.raises(ValueError, match="is of a fit with seed 3, not 4"):
-        fit(data, TILES, algorithm, n_passes=4, seed=4, checkpoint=kept)
+        fit(data, TILES, algorithm, SOFT, n_passes=4, seed=4, checkpoint=kept)
 
 
 def test_the_command_fits_and_reports(tmp_path, capsys):
@@ -345,9 +346,10 @@ def test_a_fit_that_diverged_stays_so_when_it_is_read_again(tmp_path):
 
 def test_batches_that_grow_go_on_with_more_passes(tmp_path):
     algorithm, kept = gq.VRGreedyGQ(0.1, 0.1, batch_size=100, growth=1.5), tmp_path / "passes.npz"
-    whole = fit(wave(300), TILES, algorithm, n_passes=4)
-    fit(wave(300), TILES, algorithm, n_passes=1, checkpoint=kept)
-    np.testing.assert_array_equal(fit(wave(300), TILES, algorithm, n_passes=4, checkpoint=kept).theta, whole.theta)
+    whole = fit(wave(300), TILES, algorithm, SOFT, n_passes=4)
+    fit(wave(300), TILES, algorithm, SOFT, n_passes=1, checkpoint=kept)
+    again = fit(wave(300), TILES, algorithm, SOFT, n_passes=4, checkpoint=kept)
+    np.testing.assert_array_equal(again.theta, whole.theta)
 
 
 def test_a_policy_that_was_evaluated_stays_with_its_model(tmp_path):

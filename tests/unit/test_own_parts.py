@@ -462,6 +462,7 @@ def test_a_part_that_is_defined_again_under_its_name_is_the_new_one():
         assert 2 * (1 - G[0]) == value
 
 
+@pytest.mark.long
 def test_parts_that_a_function_makes_are_told_apart_by_what_they_enclose(tmp_path):
     (tmp_path / "scales.py").write_text("FACTOR = 1.0\nSHIFT = 0.0\n")
     (tmp_path / "halves.py").write_text(HALF_FILE)
@@ -486,6 +487,7 @@ def test_parts_that_a_function_makes_are_told_apart_by_what_they_enclose(tmp_pat
     assert python(use, tmp_path) == ["3.0", "5.0", "2"]
 
 
+@pytest.mark.long
 def test_a_part_from_the_prompt_runs_and_leaves_nothing_on_disk(tmp_path):
     (tmp_path / "scales.py").write_text("FACTOR = 2.0\nSHIFT = 0.0\n")
     kept = tmp_path / "cache"

@@ -13,15 +13,15 @@ from conftest import assert_close
 from gqlab.engine.steps import actor_critic_direction, policy_gradient_estimate
 
 
-def problem_of(seed: int, terminal: bool = False, n_actions: int = 2) -> gq.Problem:
-    """Three states, a behaviour policy that is not uniform, σ ≠ 1."""
+def problem_of(seed: int, terminal: bool = False, n_actions: int = 3, dim: int = 4) -> gq.Problem:
+    """Three states, a behaviour policy that is not uniform, σ ≠ 1; d and A of the usual size."""
     rng = np.random.default_rng(seed)
     P = rng.dirichlet(np.ones(3), size=(3, n_actions))
     ends = np.array([False, False, True]) if terminal else None
     initial = np.array([0.3, 0.7, 0.0]) if terminal else rng.dirichlet(np.ones(3))
     mdp = gq.FiniteMDP(P, rng.normal(size=(3, n_actions, 3)), 0.9, ends, initial)
     behavior = rng.dirichlet(2 * np.ones(n_actions), size=3)
-    return gq.Problem(mdp, rng.normal(size=(3, n_actions, 2)), behavior, gq.Softmax(1.3))
+    return gq.Problem(mdp, rng.normal(size=(3, n_actions, dim)), behavior, gq.Softmax(1.3))
 
 
 def scores(problem: gq.Problem, theta: np.ndarray) -> np.ndarray:
@@ -40,7 +40,7 @@ def steps_of(problem: gq.Problem) -> list[tuple[int, int, int]]:
 
 @pytest.mark.parametrize("terminal", [False, True])
 def test_mean_actor_critic_step_is_the_documented_expectation(terminal):
-    problem = problem_of(3, terminal, n_actions=3)
+    problem = problem_of(3, terminal)
     rng = np.random.default_rng(0)
     theta, omega = rng.normal(size=(2, problem.dim))
     mdp, mu, pi_b = problem.mdp, problem.exact.stationary, problem.behavior
@@ -65,7 +65,7 @@ def test_mean_actor_critic_step_is_the_documented_expectation(terminal):
 @pytest.mark.parametrize("horizon", [1, 2, 3, 4])
 def test_mean_policy_gradient_is_the_enumerated_gradient(horizon, terminal):
     """Over all trajectories under π_b, the mean estimate is the gradient of π_θ's return, by enumeration under π_θ."""
-    problem = problem_of(5, terminal)
+    problem = problem_of(5, terminal, n_actions=2, dim=2)  # every trajectory is enumerated
     mdp, pi_b = problem.mdp, problem.behavior
     theta = np.array([0.4, -0.7])
     estimate = np.zeros(2)
@@ -111,13 +111,13 @@ def horizon_return(problem: gq.Problem, theta: np.ndarray, horizon: int) -> floa
 def test_a_run_of_policy_gradient_is_its_own_update_repeated():
     """One update of many trajectories lands near the exact gradient step; each run has trajectories of its own."""
     problem = problem_of(5)
-    theta0 = np.array([0.4, -0.7])
+    theta0 = np.array([0.4, -0.7, 0.2, 0.1])
     algorithm = gq.PolicyGradient(eta_theta=1.0, n_trajectories=20_000, horizon=3)
     result = gq.run(problem, algorithm, n_samples=60_000, n_runs=2, theta0=theta0)
     h = 1e-5
     gradient = [
         (horizon_return(problem, theta0 + h * e, 3) - horizon_return(problem, theta0 - h * e, 3)) / (2 * h)
-        for e in np.eye(2)
+        for e in np.eye(4)
     ]
     moved = result.theta[:, 1] - theta0
     assert np.abs(moved - gradient).max() < 0.06  # five standard errors of the larger component
@@ -125,7 +125,7 @@ def test_a_run_of_policy_gradient_is_its_own_update_repeated():
 
 
 def test_a_run_of_actor_critic_makes_the_documented_steps_on_the_documented_trajectory():
-    problem = problem_of(3, n_actions=3)
+    problem = problem_of(3)
     algorithm = gq.ActorCritic(0.1, 0.05, radius=0.8)
     result = gq.run(problem, algorithm, n_samples=50, n_runs=2, seed=4, record_every=1)
     for run in range(2):
@@ -145,7 +145,7 @@ def test_a_run_of_actor_critic_makes_the_documented_steps_on_the_documented_traj
     ids=lambda v: type(v).__name__,
 )
 def test_saving_and_resuming_change_nothing(algorithm, n_samples, every):
-    problem = problem_of(3, n_actions=3)
+    problem = problem_of(3)
     whole = gq.run(problem, algorithm, n_samples=n_samples, n_runs=3, record_every=every)
     half = gq.run(problem, algorithm, n_samples=n_samples // 2, n_runs=3, record_every=every)
     with tempfile.TemporaryDirectory() as folder:
@@ -158,7 +158,7 @@ def test_saving_and_resuming_change_nothing(algorithm, n_samples, every):
 
 
 def test_results_do_not_depend_on_threads():
-    problem = problem_of(3, n_actions=3)
+    problem = problem_of(3)
     for algorithm in (gq.ActorCritic(), gq.PolicyGradient(0.02, 4, 6)):
         one, two = (gq.run(problem, algorithm, n_samples=2400, n_runs=5, threads=k) for k in (1, 2))
         assert np.array_equal(one.theta, two.theta)
@@ -172,6 +172,7 @@ def test_counts_of_policy_gradient():
     assert result.gradient_evaluations.tolist() == [0, 12, 24, 36, 48]
 
 
+@pytest.mark.long
 def test_large_problems_take_sizes_at_run_time():
     """d·A = 80: loops are not unrolled, and the result is still the documented step."""
     mdp = gq.garnet(n_states=30, n_actions=4, branching=3, seed=1)
@@ -239,7 +240,7 @@ def test_sampled_reward_tends_to_the_average_reward():
 
 
 def test_a_grid_of_all_algorithms_is_its_runs_one_by_one():
-    problems = [problem_of(seed, n_actions=3) for seed in (3, 4)]
+    problems = [problem_of(seed) for seed in (3, 4)]
     algorithms = [gq.GreedyGQ(), gq.ActorCritic(0.1, 0.1), gq.PolicyGradient(0.1, 3, 5), gq.PolicyGradient(0.1, 4, 5)]
     grid = gq.grid(problems, algorithms, n_samples=600, n_runs=2, record_every=10)
     for k, result in enumerate(grid.results):
@@ -249,8 +250,9 @@ def test_a_grid_of_all_algorithms_is_its_runs_one_by_one():
         assert np.array_equal(result.omega, alone.omega)
 
 
+@pytest.mark.long
 def test_single_precision_stays_close():
-    problem = problem_of(3, n_actions=3)
+    problem = problem_of(3)
     for algorithm in (gq.ActorCritic(0.05, 0.05), gq.PolicyGradient(0.05, 5, 10)):
         double, single = (gq.run(problem, algorithm, n_samples=500, n_runs=2, dtype=t) for t in ("float64", "float32"))
         assert single.theta.dtype == np.float32
@@ -259,8 +261,8 @@ def test_single_precision_stays_close():
 
 @pytest.mark.parametrize("algorithm", [gq.ActorCritic(), gq.PolicyGradient(0.02, 4, 6), gq.QLearning()], ids=repr)
 def test_the_first_record_is_the_first_point(algorithm):
-    problem = problem_of(3, n_actions=3)
-    theta0 = np.random.default_rng(0).normal(size=(3, 2))
+    problem = problem_of(3)
+    theta0 = np.random.default_rng(0).normal(size=(3, 4))
     result = gq.run(problem, algorithm, n_samples=240, n_runs=3, theta0=theta0)
     assert np.array_equal(result.theta[:, 0], theta0)
     assert not result.omega[:, 0].any()

@@ -121,12 +121,12 @@ def test_message(case):
     assert len(str(error.value)) < 300
 
 
-def test_what_is_right_in_another_form_is_taken():
+def test_what_is_right_in_another_form_is_taken(garnet_problem):
     assert np.array_equal(gq.Softmax(2.0).policy([[0, 1]]), gq.Softmax(2.0).policy(np.array([[0.0, 1.0]])))
     plain = gq.run(PROBLEM, gq.GreedyGQ(), 20, 2)
     for dtype in (np.dtype("float64"), np.float64, float, "float64"):
         assert np.array_equal(gq.run(PROBLEM, gq.GreedyGQ(), 20, Two.TWO, dtype=dtype).theta, plain.theta)
-    assert gq.run(PROBLEM, gq.GreedyGQ(), 20, 2, dtype=np.float32).theta.dtype == np.float32
+    assert gq.run(garnet_problem, gq.GreedyGQ(), 20, 2, dtype=np.float32).theta.dtype == np.float32
     assert type(checks.integer("n", Two.TWO, least=0)) is int
     assert np.array_equal(gq.trajectory(PROBLEM, Two.TWO), gq.trajectory(PROBLEM, 2))
 

@@ -108,7 +108,7 @@ def test_large_problems_take_the_same_steps():
     assert_close(result.omega[0, -1], omega, 1e-12)
 
 
-@pytest.mark.parametrize("d", [1, 5])
+@pytest.mark.parametrize("d", [5, pytest.param(1, marks=pytest.mark.long)])
 def test_code_for_a_size_takes_the_steps_of_the_loops(d, request):
     mdp = gq.garnet(6, 2, 3, seed=1)
     problem = gq.Problem(mdp, gq.random_features(mdp, dim=d))

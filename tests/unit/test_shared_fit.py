@@ -155,6 +155,7 @@ def assert_same(model, other):
         np.testing.assert_array_equal(model.history[name], values)
 
 
+@pytest.mark.long
 def test_the_number_of_workers_changes_no_digit(data):
     """See also the killed worker, which is one of two."""
     for algorithm, engines in (
@@ -166,6 +167,7 @@ def test_the_number_of_workers_changes_no_digit(data):
             assert_same(fit(data, TILES, algorithm, discount=GAMMA, n_passes=2, engine=engine), alone)
 
 
+@pytest.mark.long
 def test_ray_changes_no_digit(data, monkeypatch):
     pytest.importorskip("ray")
     monkeypatch.setenv("RAY_AUTH_MODE", "disabled")

@@ -249,7 +249,7 @@ def test_the_list_of_repairs_in_the_documentation_is_this_one() -> None:
 # --- The command ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["garnet", "frozen-lake"])
+@pytest.mark.parametrize("name", ["garnet", pytest.param("frozen-lake", marks=pytest.mark.long)])
 def test_theory_command(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     main(["theory", name])
     out = capsys.readouterr().out

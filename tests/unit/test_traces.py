@@ -130,7 +130,11 @@ def samples_of(agent: gq.Agent, log: list[Step]) -> Samples:
 
 
 @pytest.mark.parametrize(
-    "algorithm", [gq.QRC(0.2, 0.1, radius=1.0), gq.VRGreedyGQ(0.2, 0.1, batch_size=100, radius=1.0)], ids=["QRC", "VR"]
+    "algorithm",
+    [
+        pytest.param(gq.QRC(0.2, 0.1, radius=1.0), id="QRC"),
+        pytest.param(gq.VRGreedyGQ(0.2, 0.1, batch_size=100, radius=1.0), id="VR", marks=pytest.mark.long),
+    ],
 )
 def test_an_agent_makes_the_updates_of_a_pass_over_its_steps(algorithm):
     env = Walk(limit=12)
