@@ -203,6 +203,7 @@ def test_plans_keep_their_promise_and_none_nearby_is_better(theorem: str, order:
         assert not better.any()
 
 
+@pytest.mark.long
 def test_exponents_are_those_that_are_proved() -> None:
     """Over six decades of ε, on a control problem and the paper's Garnet."""
     mdp = gq.garnet(seed=0)

@@ -62,6 +62,7 @@ def test_the_page_shows_an_operator_and_an_estimator_whole_and_short():
         assert len([line for line in text.splitlines() if line.strip()]) <= MOST_LINES[name], name
 
 
+@pytest.mark.long
 def test_the_other_blocks_of_the_page_run_when_pasted(folder):
     code = "\n".join(block for block in BLOCKS if block not in FILES.values())
     done = subprocess.run(

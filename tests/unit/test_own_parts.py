@@ -426,6 +426,7 @@ def python(code: str, folder: Path) -> list[str]:
     return done.stdout.split()
 
 
+@pytest.mark.long
 def test_code_from_disk_is_never_that_of_an_older_file(tmp_path):
     """Neither after an edit of the part, nor of a constant that it reads from another file, in two ways."""
     use = "import halves; print(value(halves.Scaled()), hits())"

@@ -76,7 +76,7 @@ ALGORITHMS = {
 #: Every algorithm on binary features, and those with and without a drift on the others.
 CASES = [("binary", name) for name in ALGORITHMS] + [(k, name) for k in ("sparse", "dense") for name in ("QRC", "SVRG")]
 #: By `make long` alone.
-SELDOM = {("binary", "streaming"), ("sparse", "SVRG"), ("dense", "SVRG")}
+SELDOM = {("binary", "averaged"), ("binary", "streaming"), ("sparse", "SVRG"), ("dense", "SVRG")}
 
 
 @pytest.mark.parametrize("radius", [np.inf, 1.5], ids=["free", "projected"])

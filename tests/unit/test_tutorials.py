@@ -11,8 +11,14 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[2] / "docs"))
 import executed
 
+#: These take long by themselves.
+LONG = {"log", "environment"}
 
-@pytest.mark.parametrize("page", executed.PAGES, ids=lambda page: page.stem)
+
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(page, id=page.stem, marks=[pytest.mark.long] * (page.stem in LONG)) for page in executed.PAGES],
+)
 def test_a_page_shows_what_its_code_prints(tmp_path, pytestconfig, page):
     [warned] = pytestconfig.getini("filterwarnings")  # an error, but for old packages (`make lowest`)
     assert executed.differences(page, tmp_path, warned) == []

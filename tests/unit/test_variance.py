@@ -32,7 +32,9 @@ def test_greedy_gq_over_all_transitions(garnet_problem):
             check(error, run, k, g, np.array([joint[x] for x in support]), problem.exact.gradient(theta))
 
 
-@pytest.mark.parametrize("make", [frozen_lake, None], ids=["frozen-lake", "garnet"])
+@pytest.mark.parametrize(
+    "make", [pytest.param(frozen_lake, id="frozen-lake", marks=pytest.mark.long), pytest.param(None, id="garnet")]
+)
 def test_vr_greedy_gq_over_the_batch_of_the_run(make, garnet_problem):
     problem = make() if make else garnet_problem
     M, every = 40, 10
