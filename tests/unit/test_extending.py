@@ -164,6 +164,7 @@ def test_storm_resumes_bit_for_bit_also_from_a_file(tmp_path, mdp, storm):
         np.testing.assert_array_equal(getattr(resumed, name), getattr(whole, name))
 
 
+@pytest.mark.long
 def test_storm_in_a_grid_is_what_it_is_alone(mdp, storm):
     problems = [problem_with(mdp, gq.Softmax(1.0)), problem_with(mdp, gq.Greedy())]
     algorithms = gq.sweep(storm, a=[0.05, 0.5], eta_theta=[0.01, gq.Decay(0.05, after=100)])

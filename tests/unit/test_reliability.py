@@ -311,7 +311,13 @@ while True:
 }
 
 
-@pytest.mark.parametrize("code", LONG.values(), ids=LONG)
+@pytest.mark.parametrize(
+    "code",
+    [
+        pytest.param(code, id=name, marks=[pytest.mark.long] * (name == "policy gradient"))
+        for name, code in LONG.items()
+    ],
+)
 def test_ctrl_c_ends_what_would_take_hours(code):
     """Not a time that is measured: without it the process would not end at all."""
     start = SETUP if "matplotlib" not in code else SETUP.partition("import numpy")[0]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import numpy as np
 import pytest
 
+import conftest
 import gqlab as gq
-from conftest import VECTORS, assert_close, problem_of
+from conftest import VECTORS, assert_close, vector_name
 
 # --- The documented random words, in whole numbers of Python --------------------------------------------------------
 
@@ -79,11 +81,21 @@ def assert_watched(seen: gq.Watched, values: np.ndarray) -> None:
     assert_close(seen.largest, np.maximum.accumulate(values, axis=1))
 
 
-@pytest.fixture
-def sizes_at_run_time(monkeypatch):
-    """One compilation for problems of all sizes."""
-    for module in ("memory", "layout"):
-        monkeypatch.setattr(f"gqlab.engine.{module}.is_unrolled", lambda d, A: False)
+def problem_of(vector: dict[str, Any]) -> gq.Problem:
+    """With four features: with three actions that is the usual size, whose code other tests compile too."""
+    problem = conftest.problem_of(vector)
+    return gq.Problem(problem.mdp, problem.features[..., :4], problem.behavior, problem.target)
+
+
+def is_usual(vector: dict[str, Any]) -> bool:
+    return np.shape(vector["features"])[1] == 3
+
+
+@pytest.fixture(
+    params=[pytest.param(v, id=vector_name(v), marks=[pytest.mark.long] * (not is_usual(v))) for v in VECTORS]
+)
+def vector(request: pytest.FixtureRequest) -> dict[str, Any]:
+    return request.param
 
 
 def watched_run(problem: gq.Problem, n_samples: int = N, every: int = 1, watch=ALL, **more) -> gq.RunResult:
@@ -93,7 +105,7 @@ def watched_run(problem: gq.Problem, n_samples: int = N, every: int = 1, watch=A
     )
 
 
-def test_what_is_watched_is_that_of_every_iterate(vector, sizes_at_run_time):
+def test_what_is_watched_is_that_of_every_iterate(vector):
     """Terminal states, discounts of each transition and every operator among them."""
     problem = problem_of(vector)
     result = watched_run(problem)
@@ -105,7 +117,7 @@ def test_what_is_watched_is_that_of_every_iterate(vector, sizes_at_run_time):
 
 
 @pytest.mark.parametrize("every", [3, 7, 40, 1000])
-def test_what_is_watched_does_not_depend_on_what_is_recorded(every, sizes_at_run_time):
+def test_what_is_watched_does_not_depend_on_what_is_recorded(every):
     problem = problem_of(VECTORS[6])
     whole, thinned = watched_run(problem), watched_run(problem, every=every)
     for name, seen in thinned.watched.items():
@@ -113,7 +125,7 @@ def test_what_is_watched_does_not_depend_on_what_is_recorded(every, sizes_at_run
             assert np.array_equal(part, all_of_them[:, thinned.updates])
 
 
-def test_several_problems_in_one_grid_are_watched_each_for_itself(sizes_at_run_time):
+def test_several_problems_in_one_grid_are_watched_each_for_itself():
     problems = [problem_of(VECTORS[k]) for k in (4, 3)] + [problem_of(VECTORS[0])]
     grid = gq.grid(problems, gq.GreedyGQ(0.2, 0.1, 20.0), N, RUNS, SEED, record_every=10, watch=ALL)
     for problem, result in zip(problems, grid.results, strict=True):
@@ -123,7 +135,7 @@ def test_several_problems_in_one_grid_are_watched_each_for_itself(sizes_at_run_t
 
 
 @pytest.mark.parametrize("k", [2, 5, 60])
-def test_a_watch_of_every_kth_update_looks_at_those_of_its_offset_and_no_other(k, sizes_at_run_time):
+def test_a_watch_of_every_kth_update_looks_at_those_of_its_offset_and_no_other(k):
     problem = problem_of(VECTORS[6])
     watch = [gq.Watch("gradient", every=k), gq.Watch("mspbe", every=k), gq.Watch("reward", every=k, n_steps=STEPS)]
     result = watched_run(problem, watch=watch)
@@ -143,7 +155,7 @@ def test_a_watch_of_every_kth_update_looks_at_those_of_its_offset_and_no_other(k
     assert len({offset for _, offset in offsets}) > 1
 
 
-def test_a_watch_of_one_quantity_leaves_the_others_out(sizes_at_run_time):
+def test_a_watch_of_one_quantity_leaves_the_others_out():
     problem = problem_of(VECTORS[0])
     both, one = watched_run(problem), watched_run(problem, watch=gq.Watch("mspbe"))
     assert list(one.watched) == ["mspbe"]
@@ -151,7 +163,7 @@ def test_a_watch_of_one_quantity_leaves_the_others_out(sizes_at_run_time):
     assert gq.run(problem, gq.GreedyGQ(), 10, 2).watched == {}
 
 
-def test_a_diverged_run_is_watched_up_to_its_last_finite_iterate(sizes_at_run_time):
+def test_a_diverged_run_is_watched_up_to_its_last_finite_iterate():
     problem = problem_of(VECTORS[0])
     algorithm = gq.GreedyGQ(30.0, 30.0)
     theta0 = np.ones((2, problem.dim))
@@ -171,7 +183,7 @@ def test_a_diverged_run_is_watched_up_to_its_last_finite_iterate(sizes_at_run_ti
     assert np.array_equal(np.stack(longer.watched["mspbe"]), np.stack(seen))
 
 
-def test_a_run_that_diverges_at_once_spoils_no_other(sizes_at_run_time):
+def test_a_run_that_diverges_at_once_spoils_no_other():
     problem = problem_of(VECTORS[0])
     theta0 = np.zeros((3, problem.dim))
     theta0[1] = 1e160  # its squared norm is no number
@@ -184,7 +196,7 @@ def test_a_run_that_diverges_at_once_spoils_no_other(sizes_at_run_time):
         assert np.array_equal(values[[0, 2]], expected[[0, 2]])
 
 
-def test_watches_are_saved_with_the_result(tmp_path, sizes_at_run_time):
+def test_watches_are_saved_with_the_result(tmp_path):
     result = watched_run(problem_of(VECTORS[0]), every=7, watch=[gq.Watch("reward", every=4), gq.Watch("gradient")])
     result.save(tmp_path / "r.npz")
     back = gq.RunResult.load(tmp_path / "r.npz")
@@ -194,7 +206,7 @@ def test_watches_are_saved_with_the_result(tmp_path, sizes_at_run_time):
         assert np.array_equal(np.stack(back.watched[name]), np.stack(result.watched[name]), equal_nan=True)
 
 
-def test_a_resumed_run_goes_on_with_its_own_watches(sizes_at_run_time):
+def test_a_resumed_run_goes_on_with_its_own_watches():
     problem = problem_of(VECTORS[0])
     half = watched_run(problem, 20, 7, watch=gq.Watch("mspbe", every=3))
     whole = watched_run(problem, N, 7, watch=gq.Watch("mspbe", every=3))
