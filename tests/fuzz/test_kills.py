@@ -82,7 +82,9 @@ def everything(out: Path) -> dict[str, object]:
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals")
-@pytest.mark.parametrize("name", ["reproduce", pytest.param("resume", marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.long] * (name != "reproduce")) for name in COMMANDS]
+)
 def test_a_command_that_was_killed_ends_as_if_it_had_not_been(tmp_path, name):
     code, rng = COMMANDS[name], np.random.default_rng()
     finish(code, tmp_path / "first")  # compiles
