@@ -203,9 +203,9 @@ def _on_disk(sig: Any) -> bool:
     return all(foreign_sources(kind) is not None for kind in parts_of(sig))
 
 
-def entry(function: Callable[..., Any]) -> Any:
+def entry(function: Callable[..., Any], **options: Any) -> Any:
     """Compile ``function``, with a cache on disk, to run without the interpreter's lock."""
-    dispatcher = numba.njit(nogil=True, error_model="numpy", fastmath=FASTMATH)(function)
+    dispatcher = numba.njit(nogil=True, error_model="numpy", fastmath=FASTMATH, **options)(function)
     if not numba.config.DISABLE_JIT:
         try:
             dispatcher._cache = _SourceCache(function)

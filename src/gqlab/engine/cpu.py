@@ -13,20 +13,15 @@ from numpy.typing import NDArray
 
 from gqlab.engine.compiled import entry
 from gqlab.engine.loop import Parts, Task, advance
-from gqlab.engine.memory import compiled_sizes, furnish, length
+from gqlab.engine.memory import allocate, compiled_sizes
 from gqlab.interrupts import heard_interrupts
 
 #: Seconds between two looks at the work: how often the progress bar moves.
 POLL = 0.05
 
 
-@entry
-def advance_block(task, layout, first, last, stop, d_size, A_size):
-    """Advance the runs ``first`` … ``last − 1``, one after another."""
-    d, A = length(d_size), length(A_size)
-    parts = Parts(furnish(layout.point), furnish(layout.estimator), furnish(layout.watch))
-    for run in range(first, last):
-        advance(task, run, parts, stop, d, A)
+#: The loop, for a block of runs. It counts no references to arrays: Python holds them all for as long as it runs.
+advance_block = entry(advance, _nrt=False)
 
 
 def default_threads() -> int:
@@ -48,7 +43,8 @@ def advance_all(
     d_size, A_size = compiled_sizes(d, A)
 
     def advance_from(first: int, last: int) -> None:
-        advance_block(task, layout, first, last, stop, d_size, A_size)
+        own = Parts(*map(allocate, layout))  # of this thread
+        advance_block(task, own, first, last, stop, d_size, A_size)
 
     with _stopped_by_interrupts(stop):
         advance_from(0, 0)  # compile once, before the threads

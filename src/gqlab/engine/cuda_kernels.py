@@ -21,7 +21,7 @@ import numpy as np
 from numba import config, cuda
 
 from gqlab.engine.loop import Parts, Task, advance
-from gqlab.rules.dispatch import is_parameter
+from gqlab.rules.dispatch import is_parameter, rule
 from gqlab.rules.gradient import Dense, Samples
 from gqlab.rules.memory import SAMPLE, Array
 from gqlab.samples.streams import Chain
@@ -145,7 +145,8 @@ def fill_up(array, fill):
 def make_kernel(shape: Shape) -> Any:
     """The kernel for parts of this shape."""
     scope: dict[str, Any] = {
-        "np": np, "cuda": cuda, "advance": advance, "fill_up": fill_up, "copy_together": copy_together, "BLOCK": BLOCK,
+        "np": np, "cuda": cuda, "advance": rule(advance), "fill_up": fill_up, "copy_together": copy_together,
+        "BLOCK": BLOCK,
         "Dense": Dense, "Samples": Samples, "Chain": Chain, "Tables": Tables, "Task": Task, "Parts": Parts,
         "Point": shape.kinds[0], "Estimator": shape.kinds[1], "Watch": shape.kinds[2],
     }  # fmt: skip
@@ -184,7 +185,7 @@ def kernel_text(shape: Shape) -> str:
     ]
     lines.append(f"parts = Parts({', '.join(parts)})")
     d, A = (shape.d, shape.A) if shape.d else ("d", "A")
-    lines.append(f"advance(task, run, parts, stop, {d}, {A})")
+    lines.append(f"advance(task, parts, run, run + 1, stop, {d}, {A})")
     return "\n    ".join(lines)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from gqlab.engine.memory import load, store
+from gqlab.engine.memory import furnish, length, load, store
 from gqlab.engine.records import next_recorded, record_row
 from gqlab.estimators.base import NEVER, answer, begin, next_begin, step
 from gqlab.measure.watch import look, write_watched
@@ -151,49 +151,54 @@ def segment_length(cost):
     return 1 + SEGMENT_NUMBERS // cost
 
 
-@rule
-def advance(task, run, memory, stop, d, A):
-    """Take run number ``run`` to ``plan.until``, or to where ``stop[0]`` finds it."""
-    plan, runs, records, point = task.plan, task.runs, task.records, memory.point
-    problem = plan.problem[run]
-    identity = Identity(plan.seed[run], plan.number[run])
-    world = World(at(task.tables.samples, problem), at(task.tables.stream, problem), identity, stop)
-    exact = at(task.tables.exact, problem)
-    schedule, estimator, watch = at(task.schedule, run), at(memory.estimator, run), at(memory.watch, run)
-    parts = Parts(point, estimator, watch)
-    enter(runs, task.kept, run, parts, d)
-    output_key = key(identity, OUTPUT)
-    u = runs.updates[run]
-    next_output = runs.next_output[run]
-    finite = runs.diverged_at[run] < 0
-    cursor = runs.cursor[run]
-    if u == 0:
-        cursor = start(world.stream, identity)
-    segment = segment_length(plan.cost[run])
-    while u < plan.until[run] and finite and stop[0] == 0:
-        if u == next_begin(estimator, u):
-            cursor = begin(estimator, world, point, cursor, u, d, A)
-            if stop[0] != 0:
-                break
+def advance(task, layout, first, last, stop, d_size, A_size):
+    """Take the runs ``first`` … ``last − 1`` to ``plan.until``, or to where ``stop[0]`` finds them, one after another.
+
+    A device compiles it as it needs it: nothing is around it that would have to be compiled once more.
+    """
+    d, A = length(d_size), length(A_size)
+    point, estimators, watches = furnish(layout.point), furnish(layout.estimator), furnish(layout.watch)
+    plan, runs, records = task.plan, task.runs, task.records
+    for run in range(first, last):
+        problem = plan.problem[run]
+        identity = Identity(plan.seed[run], plan.number[run])
+        world = World(at(task.tables.samples, problem), at(task.tables.stream, problem), identity, stop)
+        exact = at(task.tables.exact, problem)
+        schedule, estimator, watch = at(task.schedule, run), at(estimators, run), at(watches, run)
+        parts = Parts(point, estimator, watch)
+        enter(runs, task.kept, run, parts, d)
+        output_key = key(identity, OUTPUT)
+        u = runs.updates[run]
+        next_output = runs.next_output[run]
+        finite = runs.diverged_at[run] < 0
+        cursor = runs.cursor[run]
         if u == 0:
-            look(watch, exact, identity, parts, u, d, A)
-            record(plan, records, run, parts, u, d)
-        end = min(min(plan.until[run], u + segment), next_begin(estimator, u + 1))
-        end = min(end, next_recorded(u, records.every, plan.n_updates[run]))
-        while u < end and finite:
-            if u == next_output:
-                next_output = keep_output(runs, run, parts, output_key, u, d)
-            rates = rates_at(schedule, u, point.answer)
-            finite, cursor = step(estimator, world, point, cursor, u, rates, d, A)
-            u += finite
-            if finite:
+            cursor = start(world.stream, identity)
+        segment = segment_length(plan.cost[run])
+        while u < plan.until[run] and finite and stop[0] == 0:
+            if u == next_begin(estimator, u):
+                cursor = begin(estimator, world, point, cursor, u, d, A)
+                if stop[0] != 0:
+                    break
+            if u == 0:
                 look(watch, exact, identity, parts, u, d, A)
-        if finite:
-            record(plan, records, run, parts, u, d)
-            runs.updates[run] = u
-    leave(runs, task.kept, run, parts, cursor, next_output, d)
-    if not finite:
-        if runs.diverged_at[run] < 0:
-            runs.diverged_at[run] = u
-        freeze(plan, runs, records, run, parts, output_key, runs.updates[run], d)
-        runs.updates[run] = plan.n_updates[run]
+                record(plan, records, run, parts, u, d)
+            end = min(min(plan.until[run], u + segment), next_begin(estimator, u + 1))
+            end = min(end, next_recorded(u, records.every, plan.n_updates[run]))
+            while u < end and finite:
+                if u == next_output:
+                    next_output = keep_output(runs, run, parts, output_key, u, d)
+                rates = rates_at(schedule, u, point.answer)
+                finite, cursor = step(estimator, world, point, cursor, u, rates, d, A)
+                u += finite
+                if finite:
+                    look(watch, exact, identity, parts, u, d, A)
+            if finite:
+                record(plan, records, run, parts, u, d)
+                runs.updates[run] = u
+        leave(runs, task.kept, run, parts, cursor, next_output, d)
+        if not finite:
+            if runs.diverged_at[run] < 0:
+                runs.diverged_at[run] = u
+            freeze(plan, runs, records, run, parts, output_key, runs.updates[run], d)
+            runs.updates[run] = plan.n_updates[run]

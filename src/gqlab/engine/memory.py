@@ -5,7 +5,8 @@ is handed to compiled code either as an ordinary integer, or as a tuple of that 
 its type. Small problems use tuples (one compilation for each size, kept on disk), large ones integers.
 
 A part goes to compiled code as a *layout* of itself: the same named tuple with a :class:`Room` for every array that it
-declares. :func:`furnish` turns the layout into the part, with arrays, once for each thread.
+declares. :func:`allocate` makes the arrays that are on the heap, in Python, and :func:`furnish` those on the stack, in
+compiled code, once for each thread.
 """
 
 from __future__ import annotations
@@ -14,12 +15,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from llvmlite import ir
-from numba import carray, types
+from numba import types
 from numba.core import cgutils
-from numba.extending import intrinsic, overload
-from numba.np.numpy_support import as_dtype
+from numba.extending import lower_builtin, overload, type_callable
+from numba.np.arrayobj import populate_array
+from numpy.typing import NDArray
 
-from gqlab.rules.dispatch import OPTIONS, build, is_parameter, rule, written
+from gqlab.rules.dispatch import OPTIONS, is_parameter, rule, written
 from gqlab.rules.memory import COUNT, DOUBLE, INDEX, NUMBER, SAMPLE, Array, Sizes
 
 #: Problems with at most so many features, and numbers d·A, are compiled for their number of features: beyond, unrolled
@@ -87,76 +89,74 @@ def length(size: Size) -> int:
     return size if isinstance(size, int) else len(size)
 
 
-@overload(length, inline="always")
-def _length(size):
-    if isinstance(size, types.Integer):
-        return lambda size: size
-    n = len(size)
-    return lambda size: n  # a constant, which the functions that are called with it see as part of its type
+# Compiled, this and ``furnish`` become instructions where they are called. A function that Numba inlines would do for
+# both, but the stores into arrays around it, which it reaches by names of fields, it takes for dead and drops.
+@type_callable(length)
+def _type_length(context):
+    # A constant, which the functions that are called with it see as part of its type.
+    return lambda size: size if isinstance(size, types.Integer) else types.literal(len(size))
+
+
+@lower_builtin(length, types.Any)
+def _lower_length(context, builder, signature, args):
+    [size] = signature.args
+    return args[0] if isinstance(size, types.Integer) else context.get_constant(types.intp, len(size))
 
 
 # --- Furnishing -----------------------------------------------------------------------------------------------------
 
 
+def allocate(layout: Any) -> Any:
+    """The layout with arrays in place of the rooms on the heap."""
+    on_heap = [isinstance(room, Room) and isinstance(room.size, int) for room in layout]
+    return type(layout)(*(_array(room.size, room) if on else room for room, on in zip(layout, on_heap, strict=True)))
+
+
+def _array(n: int, room: Room) -> NDArray[Any]:
+    return np.full(n, room.fill, type(room.zero))
+
+
 def furnish(layout):
-    """The part with arrays in place of its rooms."""
-    return type(layout)(*(furnish_room(value) if isinstance(value, Room) else value for value in layout))
+    """The part with arrays in place of its other rooms."""
+    return type(layout)(*(_array(len(room.size), room) if isinstance(room, Room) else room for room in layout))
 
 
-# Both are inlined before anything is compiled: what is on the stack must be on the stack of the caller, and stay there.
-@overload(furnish, inline="always")
-def _furnish(layout):
+def _is_room(field: Any) -> bool:
+    return isinstance(field, types.BaseNamedTuple) and field.instance_class is Room
+
+
+@type_callable(furnish)
+def _type_furnish(context):
+    def typer(layout):
+        fields = [types.Array(field[1], 1, "C") if _is_room(field) else field for field in layout.types]
+        return types.BaseTuple.from_types(fields, layout.instance_class)
+
+    return typer
+
+
+@lower_builtin(furnish, types.BaseNamedTuple)
+def _lower_furnish(context, builder, signature, args):
+    [layout], part = signature.args, signature.return_type
     values = [
-        f"furnish_room(layout.{field})" if is_room(value) else f"layout.{field}"
-        for field, value in zip(layout.fields, layout.types, strict=True)
+        _stack_array(context, builder, field, array, value) if _is_room(field) else value
+        for field, array, value in zip(layout.types, part.types, cgutils.unpack_tuple(builder, args[0]), strict=True)
     ]
-    return build(layout.instance_class, values, "layout", {"furnish_room": furnish_room})
+    return context.make_tuple(builder, part, values)
 
 
-def is_room(value: Any) -> bool:
-    """Whether a Numba type is that of a room."""
-    return isinstance(value, types.BaseNamedTuple) and value.instance_class is Room
-
-
-def furnish_room(room):
-    """The array of a room, full of its ``fill``."""
-    return np.full(length(room.size), room.fill, type(room.zero))
-
-
-@overload(furnish_room, inline="always")
-def _furnish_room(room):
-    dtype = as_dtype(room[1])
-    if isinstance(room[0], types.Integer):
-
-        def furnished(room):
-            array = np.empty(room.size, dtype)
-            fill_up(array, room.fill)
-            return array
-
-    else:
-
-        def furnished(room):
-            array = carray(_stack_memory(room.size, room.zero), (len(room.size),))
-            fill_up(array, room.fill)
-            return array
-
-    return furnished
-
-
-@intrinsic
-def _stack_memory(context, size, zero):
-    def generate(context, builder, signature, args):
-        number = context.get_value_type(zero)
-        memory = cgutils.alloca_once(builder, ir.ArrayType(number, max(1, len(size))))
-        return builder.bitcast(memory, number.as_pointer())
-
-    return types.CPointer(zero)(size, zero), generate
-
-
-@rule
-def fill_up(array, fill):
-    for k in range(len(array)):
-        array[k] = array.dtype.type(fill)
+def _stack_array(context, builder, room, array_type, value):
+    """The array of a room, on the stack of the function that is being compiled."""
+    dtype, (size, _, fill) = array_type.dtype, room.types
+    number, n = context.get_data_type(dtype), context.get_constant(types.intp, len(size))
+    memory = cgutils.alloca_once(builder, ir.ArrayType(number, max(1, len(size))))
+    data = builder.bitcast(memory, number.as_pointer())
+    filling = context.cast(builder, builder.extract_value(value, 2), fill, dtype)
+    with cgutils.for_range(builder, n) as loop:
+        builder.store(filling, builder.gep(data, [loop.index]))
+    itemsize = context.get_constant(types.intp, context.get_abi_sizeof(number))
+    array = context.make_array(array_type)(context, builder)
+    populate_array(array, data=data, shape=[n], strides=[itemsize], itemsize=itemsize, meminfo=None)
+    return array._getvalue()
 
 
 # --- What is kept between calls -------------------------------------------------------------------------------------
