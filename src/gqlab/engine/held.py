@@ -12,6 +12,8 @@ import numba
 from numba import types
 from numba.experimental import structref
 
+from gqlab.engine.compiled import entry
+
 
 @structref.register
 class HeldType(types.StructRef):
@@ -35,6 +37,12 @@ class HeldPlainly:
         self.part = part
 
 
+@entry
+def _hold(part):
+    """What ``Held(part)`` does, kept on disk: that would be compiled anew in every process."""
+    return Held(part)
+
+
 def hold(part: Any) -> Any:
     """``part`` as compiled functions that are called often should get it."""
-    return HeldPlainly(part) if numba.config.DISABLE_JIT else Held(part)
+    return HeldPlainly(part) if numba.config.DISABLE_JIT else _hold(part)
