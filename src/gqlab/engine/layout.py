@@ -49,9 +49,14 @@ def operator_kinds(problem: Problem, algorithm: Algorithm, device: str) -> tuple
     On the CPU one compilation serves all of gqlab's own; a user's is compiled for itself. So is each where an algorithm
     reads its operator's parameters, and on a GPU, where every branch costs registers.
     """
+    alone = (problem.target.compiled,)
+    return known_operators(problem) if device == "cpu" and not algorithm.reads_operator else alone
+
+
+def known_operators(problem: Problem) -> tuple[type, ...]:
+    """All of gqlab's own where the problem's is one of them; else that one."""
     kind = problem.target.compiled
-    switch = device == "cpu" and kind in OWN_OPERATORS and not algorithm.reads_operator
-    return OWN_OPERATORS if switch else (kind,)
+    return OWN_OPERATORS if kind in OWN_OPERATORS else (kind,)
 
 
 class Group:

@@ -12,6 +12,7 @@ from gqlab.algorithms import Algorithm
 from gqlab.algorithms.greedy_gq import Epochs
 from gqlab.checks import FloatArray
 from gqlab.engine.compiled import entry
+from gqlab.engine.layout import known_operators
 from gqlab.engine.memory import part
 from gqlab.estimators.base import move, step
 from gqlab.estimators.epochs import GROWTH_UNIT
@@ -168,7 +169,7 @@ def actor_critic_direction(
 
     The problem's target must be ``Softmax``.
     """
-    rows = _rows(problem, _one_row(sample), "sample")
+    rows = _rows(problem, _one_row(sample), "sample", alone=True)
     d, A = problem.dim, problem.mdp.n_actions
     work = part(ActorCriticStep, Sizes(d, A))
     _actor_critic(rows, _point(problem, theta, omega), work, d, A)
@@ -177,7 +178,7 @@ def actor_critic_direction(
 
 def policy_gradient_estimate(problem: Problem, theta: ArrayLike, trajectory: Any) -> FloatArray:
     """g of one trajectory, a :class:`Trajectory` or rows (s, a, s'): (d,). The problem's target must be ``Softmax``."""
-    rows = _rows(problem, trajectory, "trajectory")
+    rows = _rows(problem, trajectory, "trajectory", alone=True)
     d, A, S = problem.dim, problem.mdp.n_actions, problem.mdp.n_states
     work = part(PolicyGradientStep, Sizes(d, A, S), n_trajectories=1, horizon=len(rows.row))
     _policy_gradient(rows, S, _point(problem, theta, np.zeros(d)), work, d, A)
@@ -251,8 +252,8 @@ def _one_row(sample: Any) -> NDArray[Any]:
     return x[None] if x.ndim == 1 else x.reshape(1, -1)
 
 
-def _rows(problem: Problem, samples: Any, name: str) -> Samples:
-    """Samples (s, a, s') as a table, checked."""
+def _rows(problem: Problem, samples: Any, name: str, alone: bool = False) -> Samples:
+    """Samples (s, a, s') as a table, checked; ``alone``: with the operator itself, whose parameters are read."""
     checks.instance("problem", problem, Problem, "a Problem")
     x = checks.plain_array(name, samples)
     if isinstance(samples, Trajectory) and x.ndim == 2:
@@ -267,7 +268,8 @@ def _rows(problem: Problem, samples: Any, name: str) -> Samples:
     ended = np.flatnonzero(problem.mdp.terminal[x[:, 0]])
     if len(ended):
         raise ValueError(f"{name}[{ended[0]}] is {tuple(x[ended[0]].tolist())}: s is a terminal state")
-    return at(sample_table(problem, x[:, 0], x[:, 1], x[:, 2]), 0)
+    kinds = (problem.target.compiled,) if alone else known_operators(problem)
+    return at(sample_table(problem, x[:, 0], x[:, 1], x[:, 2], kinds), 0)
 
 
 def svrg_part(d: int, A: int, n_states: int, M: int) -> SVRG:

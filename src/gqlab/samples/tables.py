@@ -61,11 +61,14 @@ def own_tables(problem: Problem) -> Tables:
     return join_tables([problem], [problem.target.compiled])
 
 
-def sample_table(problem: Problem, s: NDArray[Any], a: NDArray[Any], s_next: NDArray[Any]) -> Samples:
-    """Given samples (s, a, s') of a problem."""
+def sample_table(
+    problem: Problem, s: NDArray[Any], a: NDArray[Any], s_next: NDArray[Any], kinds: Sequence[type]
+) -> Samples:
+    """Given samples (s, a, s') of a problem; ``kinds`` as for :func:`join_tables`."""
     s, a, s_next = (np.asarray(column, dtype=np.intp) for column in (s, a, s_next))
     _, reward, discount = problem.mdp.at(s, a, s_next)
-    return _samples(problem, s * problem.mdp.n_actions + a, s_next, reward, discount)
+    table = _samples(problem, s * problem.mdp.n_actions + a, s_next, reward, discount)
+    return table._replace(operator=join_operators([problem.target], [problem.behavior.size], kinds, np.float64))
 
 
 def _samples(problem: Problem, row: NDArray[Any], s_next: NDArray[Any], reward: Any, discount: Any) -> Samples:
