@@ -39,14 +39,16 @@ class Tiny(Scale):
         return replace(entry, n_samples=n, record_every=min(entry.record_every, 1000), thin=1, windows=())
 
 
-def is_on_the_lake(name: str) -> bool:
-    """Frozen Lake has other sizes, for which everything would be compiled once more: `make long` runs it."""
-    return name.startswith("frozen-lake")
+def takes_long(name: str) -> bool:
+    """Frozen Lake and Baird's problem have other sizes, and the reward other algorithms, for which everything would be
+    compiled once more: `make long` runs them.
+    """
+    return not name.startswith("garnet") or "reward" in name or "baselines" in name
 
 
 def each(names: Iterable[str]) -> list[Any]:
-    """The names of experiments, for a test of each; those on Frozen Lake by `make long`."""
-    return [pytest.param(name, marks=pytest.mark.long) if is_on_the_lake(name) else name for name in names]
+    """The names of experiments, for a test of each; those that take long by `make long`."""
+    return [pytest.param(name, marks=pytest.mark.long) if takes_long(name) else name for name in names]
 
 
 def run_all(experiments: Iterable[Experiment], folder: Path) -> dict[str, Results]:
@@ -59,22 +61,22 @@ def run_all(experiments: Iterable[Experiment], folder: Path) -> dict[str, Result
 
 
 @pytest.fixture(scope="session")
-def lake_results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Results]:
-    """Those on Frozen Lake, run."""
-    return run_all([e for e in EXPERIMENTS if is_on_the_lake(e.name)], tmp_path_factory.mktemp("lake"))
+def long_results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Results]:
+    """Those of the experiments that take long, run."""
+    return run_all([e for e in EXPERIMENTS if takes_long(e.name)], tmp_path_factory.mktemp("long"))
 
 
 @pytest.fixture(scope="session")
 def tiny_results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Results]:
-    """Those of all experiments: run, but for Frozen Lake, whose are made up."""
-    run = run_all([e for e in EXPERIMENTS if not is_on_the_lake(e.name)], tmp_path_factory.mktemp("tiny"))
+    """Those of all experiments: run, but for those that take long, whose are made up."""
+    run = run_all([e for e in EXPERIMENTS if not takes_long(e.name)], tmp_path_factory.mktemp("tiny"))
     return {e.name: run[e.name] if e.name in run else synthetic(e, noise, 2, 2) for e in EXPERIMENTS}
 
 
 @pytest.fixture
 def run_results(name: str, request: pytest.FixtureRequest) -> Results:
     """Those of the experiment ``name``, run."""
-    return request.getfixturevalue("lake_results" if is_on_the_lake(name) else "tiny_results")[name]
+    return request.getfixturevalue("long_results" if takes_long(name) else "tiny_results")[name]
 
 
 #: What an experiment can measure.

@@ -159,6 +159,7 @@ def test_an_agent_that_was_saved_goes_on_bit_for_bit(tmp_path, stop):
     assert same(part.learn(900 - stop), whole)
 
 
+@pytest.mark.long
 def test_a_batch_that_is_half_full_is_saved_too(tmp_path):
     algorithm = gq.VRGreedyGQ(0.3, 0.2, batch_size=50, radius=1.0)
     whole = gq.Agent(Walk(), coder(), algorithm, seed=3).learn(230)

@@ -64,7 +64,11 @@ PAGES = [
 ]
 
 
-@pytest.mark.parametrize("name", PAGES)
+#: These start or compile much.
+LONG = {"docs/scale.md"}
+
+
+@pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.long] * (n in LONG)) for n in PAGES])
 def test_the_code_of_the_document_runs_when_pasted(tmp_path, name):
     code = PREPARED.get(name, "") + "\n".join(blocks(name))
     assert "import gqlab as gq" in code

@@ -164,7 +164,7 @@ def test_a_given_policy_is_evaluated(problem):
     V = np.linalg.solve(np.eye(S) - 0.8 * P, r)
     states = np.arange(S, dtype=float)[:, None]
     given = gq.FixedPolicy(policy)
-    for algorithm in (FittedQ(ridge=0.0), gq.AveragedGreedyGQ()):
+    for algorithm in (FittedQ(ridge=0.0), gq.QRC(0.1, 0.1)):
         model = fit(data, OneHot(), algorithm, given, discount=0.8, n_passes=5)
         found = model.value(states, lambda rows: policy[rows[:, 0].astype(int)])
         np.testing.assert_allclose(found, V, atol=0.15)
@@ -228,7 +228,9 @@ def test_one_file_and_ten_give_the_same_theta(algorithm, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "algorithm", [gq.QRC(0.1, 0.1), gq.VRGreedyGQ(0.1, 0.1, batch_size=300)], ids=lambda a: type(a).__name__
+    "algorithm",
+    [gq.QRC(0.1, 0.1), pytest.param(gq.VRGreedyGQ(0.1, 0.1, batch_size=300), marks=pytest.mark.long)],
+    ids=lambda a: type(a).__name__,
 )
 @pytest.mark.parametrize("in_files", [False, True], ids=["memory", "files"])
 def test_a_fit_goes_on_from_its_checkpoint(algorithm, in_files, tmp_path):
@@ -344,6 +346,7 @@ def test_a_fit_that_diverged_stays_so_when_it_is_read_again(tmp_path):
     assert again.history["updates"].tolist() == first.history["updates"].tolist()
 
 
+@pytest.mark.long
 def test_batches_that_grow_go_on_with_more_passes(tmp_path):
     algorithm, kept = gq.VRGreedyGQ(0.1, 0.1, batch_size=100, growth=1.5), tmp_path / "passes.npz"
     whole = fit(wave(300), TILES, algorithm, SOFT, n_passes=4)

@@ -184,6 +184,7 @@ def test_what_an_estimator_of_ones_own_keeps_is_saved_and_resumed_bit_for_bit(ow
         assert np.array_equal(part.memory[name], kept), name
 
 
+@pytest.mark.long
 def test_own_and_built_in_parts_share_a_grid(own, own_problem, garnet_problem):
     problems = [garnet_problem, own_problem]
     algorithms = [gq.GreedyGQ(*ETA), own.STORM(*ETA), own.STORM(*ETA, a=0.5)]

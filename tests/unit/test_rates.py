@@ -173,6 +173,7 @@ def test_the_schedules_are_powers_of_epsilon() -> None:
     assert (greedy.eta_theta, greedy.eta_omega) == (pytest.approx(0.1), pytest.approx(0.05))
 
 
+@pytest.mark.long
 def test_a_quick_run_end_to_end_leaves_full_results_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "rates.json").write_text("full")
     main(["rates", "--quick", "--out", str(tmp_path)])

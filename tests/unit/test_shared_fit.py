@@ -192,6 +192,7 @@ def test_rows_that_are_sent_ahead_come_in_their_order(data):
 # --- What goes wrong ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_a_killed_worker_changes_nothing(data):
     class Killing(Processes):
         submitted = 0

@@ -63,6 +63,7 @@ def test_the_compiled_step_is_the_formula(name):
     assert_close(agent.theta.ravel(), theta)
 
 
+@pytest.mark.long
 def test_traces_are_not_cut_where_the_target_explores_itself():
     env = Walk(limit=12)
     target = gq.Softmax(3.0)

@@ -12,7 +12,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "docs"))
 import executed
 
 #: These take long by themselves.
-LONG = {"log", "environment"}
+LONG = {"log", "environment", "theorist"}
 
 
 @pytest.mark.parametrize(
