@@ -111,16 +111,22 @@ def test_an_unknown_label(garnet_problem):
         gq.grid(garnet_problem, gq.GreedyGQ(), n_samples=10).select(eta=1)
 
 
-def test_single_precision_follows_double(garnet_problem):
-    for algorithm in (gq.GreedyGQ(0.1, 0.05, 5.0), gq.VRGreedyGQ(0.1, 0.05, 50, 5.0)):
-        single = gq.run(garnet_problem, algorithm, 500, 3, theta0=np.ones(4), dtype="float32")
-        double = gq.run(garnet_problem, algorithm, 500, 3, theta0=np.ones(4))
-        assert single.theta.dtype == np.float32
-        assert np.abs(single.theta - double.theta).max() < 1e-4
-        assert np.abs(single.theta - double.theta).max() > 0
-        longer = gq.run(garnet_problem, algorithm, 700, resume=single)
-        assert np.array_equal(
-            longer.theta, gq.run(garnet_problem, algorithm, 700, 3, theta0=np.ones(4), dtype="float32").theta
-        )
+@pytest.mark.parametrize(
+    "algorithm",
+    [gq.GreedyGQ(0.1, 0.05, 5.0), pytest.param(gq.VRGreedyGQ(0.1, 0.05, 50, 5.0), marks=pytest.mark.long)],
+    ids=lambda algorithm: type(algorithm).__name__,
+)
+def test_single_precision_follows_double(garnet_problem, algorithm):
+    kept = {"n_runs": 3, "theta0": np.ones(4)}
+    single = gq.run(garnet_problem, algorithm, 500, dtype="float32", **kept)
+    double = gq.run(garnet_problem, algorithm, 500, **kept)
+    assert single.theta.dtype == np.float32
+    assert np.abs(single.theta - double.theta).max() < 1e-4
+    assert np.abs(single.theta - double.theta).max() > 0
+    longer = gq.run(garnet_problem, algorithm, 700, resume=single)
+    assert np.array_equal(longer.theta, gq.run(garnet_problem, algorithm, 700, dtype="float32", **kept).theta)
+
+
+def test_another_precision_is_refused(garnet_problem):
     with pytest.raises(ValueError, match="dtype is 'float16', expected one of 'float64', 'float32'"):
         gq.run(garnet_problem, gq.GreedyGQ(), dtype="float16")

@@ -188,12 +188,12 @@ def test_a_run_needs_no_stderr(without_stderr, progress):
 import sys
 assert sys.stderr is None
 import gqlab as gq
-mdp = gq.garnet(4, 2, 2, seed=3)
-problem = gq.Problem(mdp, gq.random_features(mdp, 3, seed=1))
+mdp = gq.garnet(seed=0)
+problem = gq.Problem(mdp, gq.random_features(mdp, dim=4))
 print(gq.run(problem, gq.GreedyGQ(), 50, 2, progress={progress}).theta.shape)
 """
     done = without_stderr("-c", code)
-    assert (done.returncode, done.stdout) == (0, "(2, 2, 3)\n")
+    assert (done.returncode, done.stdout) == (0, "(2, 2, 4)\n")
 
 
 @pytest.mark.parametrize("columns", [1, 2, 5, 6, 20, 39, 80])
@@ -280,15 +280,15 @@ SETUP = """
 import signal
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job is born deaf to it
 import numpy as np, gqlab as gq
-mdp = gq.garnet(4, 2, 2, seed=3)
-problem = gq.Problem(mdp, gq.random_features(mdp, 3, seed=1))
+mdp = gq.garnet(seed=0)
+problem = gq.Problem(mdp, gq.random_features(mdp, dim=4))
 """
 
 LONG = {
     "sampled_reward": """
-gq.sampled_reward(problem, np.zeros(3), 5)
+gq.sampled_reward(problem, np.zeros(4), 5)
 print("go", flush=True)
-gq.sampled_reward(problem, np.zeros((3, 3)), 2**31 - 1)
+gq.sampled_reward(problem, np.zeros((3, 4)), 2**31 - 1)
 """,
     "update_error": """
 result = gq.run(problem, gq.GreedyGQ(), 50, 2, record_every=10)
@@ -297,7 +297,7 @@ print("go", flush=True)
 gq.update_error(problem, result, 2**31 - 1)
 """,
     "policy gradient": """
-large = gq.Problem(mdp, np.random.default_rng(0).random((4, 2, 70)))
+large = gq.Problem(mdp, np.random.default_rng(0).random((5, 3, 70)))
 gq.run(large, gq.PolicyGradient(n_trajectories=1, horizon=5), 5, 1)
 print("go", flush=True)
 gq.run(large, gq.PolicyGradient(n_trajectories=2**24 - 1, horizon=2**24 - 1), 2**48 - 1, 1, record_every=2**47)

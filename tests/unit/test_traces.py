@@ -147,6 +147,7 @@ def test_an_agent_makes_the_updates_of_a_pass_over_its_steps(algorithm):
     np.testing.assert_allclose(agent.omega.ravel(), passes.omega, rtol=0, atol=1e-12)
 
 
+@pytest.mark.long
 def test_variance_reduction_makes_its_epochs_on_the_last_batch():
     """Algorithm 1 in NumPy, on the steps that the agent saw and the indices that it drew."""
     from agent_loops import features
