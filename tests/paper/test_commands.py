@@ -103,7 +103,10 @@ def test_the_whole_way_and_what_a_second_call_does(capsys, monkeypatch, out):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals")
-@pytest.mark.parametrize(("signal_number", "status"), [(signal.SIGINT, 130), (signal.SIGKILL, -signal.SIGKILL)])
+@pytest.mark.parametrize(
+    ("signal_number", "status"),
+    [(signal.SIGKILL, -signal.SIGKILL), pytest.param(signal.SIGINT, 130, marks=pytest.mark.long)],
+)
 def test_ctrl_c_and_a_kill_lose_nothing_that_was_finished(out, signal_number, status):
     # A background job of a shell is born deaf to SIGINT, and so are its children.
     code = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); from gqlab.cli import main; main()"

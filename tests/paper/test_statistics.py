@@ -130,6 +130,7 @@ def test_the_pooled_ratio_is_over_problems_and_not_over_runs():
 
 
 #: A correct rule fails this with probability 0.001 for other seeds.
+@pytest.mark.long
 def test_five_percent_of_the_intervals_give_a_false_alarm():
     """No effect in the mean over problems, which differ: in 4,000 populations the rule sees one in 5 % of them."""
     rng = np.random.default_rng(20261115)

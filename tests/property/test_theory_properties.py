@@ -201,6 +201,7 @@ def test_step_sizes_are_admissible_and_largest(seed: int, radius: float, M: int,
     assert not ok.any()
 
 
+@pytest.mark.long
 @settings(max_examples=6, deadline=None, derandomize=True)
 @given(seeds, st.sampled_from(["corrected", "printed"]))
 def test_schedules_satisfy_everything_and_beat_random_ones(seed: int, version: str) -> None:

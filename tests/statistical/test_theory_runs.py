@@ -12,6 +12,7 @@ from gqlab.theory.sharp import Sharp, sharp_constants
 from theory_problems import benign_problem, control_problem
 
 
+@pytest.mark.long
 def test_a_bound_that_says_something_and_holds() -> None:
     """T = M = 10⁴ with admissible step sizes: the bound is below C_∇J², θ moves, and the measurement is below it.
 

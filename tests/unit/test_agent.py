@@ -218,6 +218,7 @@ agent.learn(10**9, callback=gq.CheckpointCallback(2500, sys.argv[1]), log=sys.ar
 """
 
 
+@pytest.mark.long
 def test_an_agent_that_was_killed_goes_on_from_its_last_checkpoint(tmp_path):
     with subprocess.Popen([sys.executable, "-c", KILLED, str(tmp_path)]) as process:
         deadline = time.monotonic() + 300

@@ -65,7 +65,7 @@ PAGES = [
 
 
 #: These start or compile much.
-LONG = {"docs/scale.md"}
+LONG = {"docs/scale.md", "docs/theory.md"}
 
 
 @pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.long] * (n in LONG)) for n in PAGES])
@@ -91,6 +91,7 @@ def test_every_block_of_the_readme_runs_alone_and_makes_its_picture(tmp_path, py
     assert all(f"](docs/images/{name})" in text and (ROOT / "docs" / "images" / name).is_file() for name in made)
 
 
+@pytest.mark.long
 def test_the_table_of_the_tour_is_what_its_code_prints(tmp_path):
     page = (ROOT / "docs" / "tour.md").read_text()
     [code] = [block for block in blocks("docs/tour.md") if 'watch=gq.Watch("gradient")' in block]

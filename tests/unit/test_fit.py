@@ -100,11 +100,12 @@ def test_iterative_regressions_are_the_direct_ones(data, monkeypatch):
 
 
 def test_passes_are_greedy_gq_on_the_rows_in_their_order(problem):
+    problem = gq.Problem(problem.mdp, problem.features, target=gq.Greedy())
     x = gq.trajectory(problem, 300, seed=5)
     data = transitions(x.s, x.a, problem.mdp.reward[x.s, x.a, x.s_next], x.s_next)
     encoder = OneHot(n_values=S).fit(np.arange(S, dtype=float)[:, None])
     algorithm = gq.GreedyGQ(0.1, 0.05, radius=2.0)
-    model = fit(data, encoder, algorithm, problem.target, discount=0.8, n_passes=2, rows="in order")
+    model = fit(data, encoder, algorithm, discount=0.8, n_passes=2, rows="in order")
     again = gq.Trajectory(*(np.tile(column, 2) for column in x))
     plain = greedy_gq(problem, again, np.zeros(S * A), np.zeros(S * A), lambda t: (0.1, 0.05), radii=(2.0, 2.0))
     np.testing.assert_allclose(model.theta.T.reshape(-1), plain[-1, 0], atol=1e-12)
@@ -202,7 +203,7 @@ def wave(n):
     return gq.Transitions.from_arrays(x, t % A, np.sin(3 * t), np.roll(x, -1, axis=0), t % 7 == 6)
 
 
-TILES, SOFT = gq.TileCoder(4, 4, low=-1, high=1), gq.Softmax(2.0)
+TILES = gq.TileCoder(4, 4, low=-1, high=1)
 
 
 @pytest.mark.parametrize("algorithm", [gq.QRC(0.1, 0.1), gq.AveragedGreedyGQ(0.1, 0.1)], ids=lambda a: type(a).__name__)
@@ -218,11 +219,11 @@ def test_one_file_and_ten_give_the_same_theta(algorithm, tmp_path):
             chunk.terminated[rows], episodes=chunk.episode[rows],
         )  # fmt: skip
         part.to_parquet(tmp_path / f"ten-{k}.parquet")
-    whole = fit(data, TILES, algorithm, SOFT, n_passes=2, rows="in order")
+    whole = fit(data, TILES, algorithm, n_passes=2, rows="in order")
     for path in ("one.parquet", "ten-*.parquet"):
         files = gq.Transitions.from_parquet(str(tmp_path / path))
         assert not files.in_memory
-        model = fit(files, TILES, algorithm, SOFT, n_passes=2)
+        model = fit(files, TILES, algorithm, n_passes=2)
         np.testing.assert_array_equal(model.theta, whole.theta)
         assert model.history["updates"].tolist() == [0, 2003, 4006]
 
@@ -239,17 +240,17 @@ def test_a_fit_goes_on_from_its_checkpoint(algorithm, in_files, tmp_path):
         pytest.importorskip("pyarrow")
         data.to_parquet(tmp_path / "one.parquet")
         data = gq.Transitions.from_parquet(str(tmp_path / "one.parquet"))
-    whole = fit(data, TILES, algorithm, SOFT, n_passes=4, seed=3)
+    whole = fit(data, TILES, algorithm, n_passes=4, seed=3)
     kept = tmp_path / "passes.npz"
-    fit(data, TILES, algorithm, SOFT, n_passes=2, seed=3, checkpoint=kept)
-    again = fit(data, TILES, algorithm, SOFT, n_passes=4, seed=3, checkpoint=kept)
+    fit(data, TILES, algorithm, n_passes=2, seed=3, checkpoint=kept)
+    again = fit(data, TILES, algorithm, n_passes=4, seed=3, checkpoint=kept)
     np.testing.assert_array_equal(again.theta, whole.theta)
     for name, values in whole.history.items():
         np.testing.assert_array_equal(again.history[name], values)
-    last = fit(data, TILES, algorithm, SOFT, n_passes=4, seed=3, checkpoint=kept)
+    last = fit(data, TILES, algorithm, n_passes=4, seed=3, checkpoint=kept)
     np.testing.assert_array_equal(last.theta, whole.theta)
     with pytest.raises(ValueError, match="is of a fit with seed 3, not 4"):
-        fit(data, TILES, algorithm, SOFT, n_passes=4, seed=4, checkpoint=kept)
+        fit(data, TILES, algorithm, n_passes=4, seed=4, checkpoint=kept)
 
 
 def test_the_command_fits_and_reports(tmp_path, capsys):
@@ -349,9 +350,9 @@ def test_a_fit_that_diverged_stays_so_when_it_is_read_again(tmp_path):
 @pytest.mark.long
 def test_batches_that_grow_go_on_with_more_passes(tmp_path):
     algorithm, kept = gq.VRGreedyGQ(0.1, 0.1, batch_size=100, growth=1.5), tmp_path / "passes.npz"
-    whole = fit(wave(300), TILES, algorithm, SOFT, n_passes=4)
-    fit(wave(300), TILES, algorithm, SOFT, n_passes=1, checkpoint=kept)
-    again = fit(wave(300), TILES, algorithm, SOFT, n_passes=4, checkpoint=kept)
+    whole = fit(wave(300), TILES, algorithm, n_passes=4)
+    fit(wave(300), TILES, algorithm, n_passes=1, checkpoint=kept)
+    again = fit(wave(300), TILES, algorithm, n_passes=4, checkpoint=kept)
     np.testing.assert_array_equal(again.theta, whole.theta)
 
 

@@ -26,7 +26,7 @@ def test_every_script_is_on_the_page_with_a_small_picture():
         assert not [line for line in script.splitlines() if "gq._" in line or "from gqlab" in line]
 
 
-@pytest.mark.parametrize("name", ["tiles", "variance"])
+@pytest.mark.parametrize("name", ["variance", pytest.param("tiles", marks=pytest.mark.long)])
 def test_a_script_draws_its_picture(tmp_path, name):
     build.draw(name, tmp_path)
     assert (tmp_path / f"{name}.png").read_bytes().startswith(b"\x89PNG")

@@ -231,6 +231,7 @@ class Walk(gq.Algorithm):
     pace: float = 0.5
 
 
+@pytest.mark.long
 def test_an_estimator_needs_no_arrays_of_its_own(garnet_problem):
     result = gq.run(garnet_problem, Walk(pace=0.25), N, RUNS, SEED, record_every=20)
     assert np.array_equal(result.theta, np.broadcast_to(0.25 * result.updates[:, None], result.theta.shape))

@@ -38,7 +38,7 @@ def problem_of(x: np.ndarray, terminal: bool) -> gq.Problem:
         end[0] = True
         mdp = gq.FiniteMDP(mdp.transition, mdp.reward, 0.9, terminal=end, initial=np.eye(S)[1])
     phi = np.einsum("sk,ab->sabk", x, np.eye(A)).reshape(S, A, A * K)
-    return gq.Problem(mdp, phi)
+    return gq.Problem(mdp, phi, target=gq.Greedy())  # as logged data have it by default
 
 
 def table_of(kind: str, problem: gq.Problem, x: gq.Trajectory) -> Samples:

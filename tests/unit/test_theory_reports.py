@@ -24,7 +24,7 @@ def starting(problem: gq.Problem, theta0: np.ndarray) -> tuple[tuple[float, floa
     return start, float(np.linalg.norm(theta0))
 
 
-@pytest.mark.parametrize("target", [gq.Softmax(1.0), gq.Mellowmax(1.0)])
+@pytest.mark.parametrize("target", [gq.Softmax(1.0), pytest.param(gq.Mellowmax(1.0), marks=pytest.mark.long)])
 def test_control_gets_a_guarantee_that_certifies_progress(target: gq.Operator) -> None:
     """R_ω = W: every need holds, nothing depends on the run, and the bound is below the value at θ_0."""
     problem, theta0 = control_problem(target), np.array([-0.7, -0.7])
