@@ -170,6 +170,7 @@ def test_a_batch_that_is_half_full_is_saved_too(tmp_path):
     assert same(part.learn(110), whole)
 
 
+@pytest.mark.long
 def test_a_transformer_of_another_library_is_given_again(tmp_path):
     encoder = PolynomialFeatures(2).fit(np.zeros((1, 2)))
     whole = gq.Agent(Walk(limit=12), encoder, gq.Sarsa(0.05, trace=0.9), seed=1).learn(200)

@@ -65,19 +65,16 @@ def cases(device: str) -> list[gq.RunResult]:
     grid = gq.grid(
         problems, [gq.GreedyGQ(0.2), *gq.sweep(gq.VRGreedyGQ, batch_size=[3, 8])], 10, 2, [0, 1], device=device
     )
-    vr, watch = gq.VRGreedyGQ(batch_size=4), [gq.Watch("gradient"), gq.Watch("mspbe", every=3)]
+    vr = gq.VRGreedyGQ(batch_size=4)
+    watch = [gq.Watch("gradient"), gq.Watch("mspbe", every=3), gq.Watch("reward", n_steps=3)]
     half = gq.run(problems[0], vr, 8, 3, device=device, watch=watch)
     resumed = gq.run(problems[0], vr, 16, resume=half, device=device)
     softmax = problem_of(VECTORS[6])
     ending = gq.Problem(softmax.mdp, softmax.features[..., :4], softmax.behavior, softmax.target)  # of a usual size
     decaying = gq.QRC(gq.Decay(0.3, 5, 0.5), gq.Decay(0.2, 7, 1.0), beta=0.5)
     others = [
-        gq.run(ending, algorithm, 12, 2, device=device, watch=watch)
-        for algorithm, watch in (
-            (decaying, None),
-            (gq.ActorCritic(0.2, 0.1), gq.Watch("reward", n_steps=3)),
-            (gq.PolicyGradient(0.1, 2, 3), gq.Watch("reward", n_steps=3)),
-        )
+        gq.run(ending, algorithm, 12, 2, device=device)
+        for algorithm in (decaying, gq.ActorCritic(0.2, 0.1), gq.PolicyGradient(0.1, 2, 3))
     ]
     family = [gq.run(problems[0], algorithm, 15, 2, 5, device=device) for algorithm in FAMILY]
     half = [gq.run(problems[0], algorithm, 8, 2, 5, device=device) for algorithm in FAMILY]

@@ -65,7 +65,7 @@ PAGES = [
 
 
 #: These start or compile much.
-LONG = {"docs/scale.md", "docs/theory.md"}
+LONG = {"docs/learning.md", "docs/scale.md", "docs/theory.md"}
 
 
 @pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.long] * (n in LONG)) for n in PAGES])

@@ -71,6 +71,7 @@ def test_traces_are_not_cut_where_the_target_explores_itself():
     check(agent, env.log)
 
 
+@pytest.mark.long
 def test_sarsa_with_dense_features_bootstraps_where_an_episode_is_cut_off():
     env = Walk(limit=12)
     encoder = PolynomialFeatures(2).fit(np.zeros((1, 2)))
