@@ -173,6 +173,7 @@ def test_folders_of_old_sources_are_removed(tmp_path, monkeypatch):
     for k in range(12):
         (tmp_path / f"code-{k}").mkdir()
         (tmp_path / f"code-{k}" / "f.nbc").touch()
+        (tmp_path / f"code-{k}" / code_folder.MARKER).touch()
         os.utime(tmp_path / f"code-{k}", (k, k))
     (tmp_path / "somebody-else-s").mkdir()
     monkeypatch.setattr(code_folder, "places", lambda: [tmp_path])
@@ -180,6 +181,18 @@ def test_folders_of_old_sources_are_removed(tmp_path, monkeypatch):
     assert folder == tmp_path / code_folder.state()
     kept = {f"code-{k}" for k in range(12 - code_folder.STATES + 1, 12)}
     assert {path.name for path in tmp_path.iterdir()} == {folder.name, "somebody-else-s", *kept}
+
+
+def test_folders_without_the_marker_are_never_removed(tmp_path):
+    theirs = [tmp_path / part / f"code-project{k}" for k in range(12) for part in (".", "gqlab")]
+    for k, folder in enumerate(theirs):
+        folder.mkdir(parents=True)
+        (folder / "work.txt").write_text("mine")
+        os.utime(folder, (k, k))
+    run("import gqlab as gq; gq.garnet(); print([[], []])", {"NUMBA_CACHE_DIR": str(tmp_path)})
+    assert all((folder / "work.txt").read_text() == "mine" for folder in theirs)
+    [made] = tmp_path.glob(f"gqlab/*/{code_folder.MARKER}")
+    assert made.parent.name == code_folder.state()
 
 
 def test_a_child_that_is_forked_while_a_thread_compiles_can_compile(tmp_path, expected):

@@ -1,7 +1,8 @@
 """Where compiled code is kept: a folder for each state of the sources and of the compiler, wherever the sources lie.
 
 Two copies of gqlab with the same sources share it, in two checkouts or in two virtual environments: what one of them
-has compiled the other reads. A folder that belongs to none of the latest states is removed.
+has compiled the other reads. A folder that belongs to none of the latest states is removed, if gqlab's own marker lies in
+it: nothing else is ever removed.
 """
 
 from __future__ import annotations
@@ -23,6 +24,9 @@ PACKAGE = Path(__file__).resolve().parent.parent
 
 #: The states whose folders stay; older ones are removed when a new one is made.
 STATES = 8
+
+#: A file in every folder that gqlab made for compiled code.
+MARKER = ".gqlab-compiled-code"
 
 
 def compiled_sources() -> list[Path]:
@@ -57,7 +61,7 @@ def state() -> str:
 def places() -> list[Path]:
     """The folders that may hold such folders, the best first."""
     if numba.config.CACHE_DIR:
-        return [Path(numba.config.CACHE_DIR)]
+        return [Path(numba.config.CACHE_DIR) / "gqlab"]  # others may keep their files in CACHE_DIR
     found = [PACKAGE / "__pycache__"]
     with contextlib.suppress(RuntimeError):  # no home
         found.insert(0, Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "gqlab")
@@ -72,6 +76,7 @@ def code_folder() -> Path | None:
         with contextlib.suppress(OSError):
             is_new = not folder.is_dir()
             folder.mkdir(parents=True, exist_ok=True)
+            (folder / MARKER).touch()
             with tempfile.TemporaryFile(dir=folder):
                 pass
             os.utime(folder)
@@ -82,8 +87,12 @@ def code_folder() -> Path | None:
 
 
 def _remove_old(place: Path) -> None:
-    """Remove all but the latest folders: who runs with one of them compiles anew."""
-    found = [(path.stat().st_mtime, path) for path in place.glob("code-*") if path.is_dir()]
+    """Remove all but the latest folders that carry the marker: who runs with one of them compiles anew."""
+    found = [
+        (path.stat().st_mtime, path)
+        for path in place.glob("code-*")
+        if not path.is_symlink() and (path / MARKER).is_file()
+    ]
     for _, path in sorted(found)[:-STATES]:
         shutil.rmtree(path, ignore_errors=True)
 
