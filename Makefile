@@ -42,7 +42,7 @@ lowest: ## Run the tests with the lowest versions that pyproject.toml allows, in
 	.venv-lowest/bin/python -m pytest -n auto --dist loadfile -o filterwarnings=default
 
 bounds: $(VENV)/.ready ## Run the compiled functions with checks of all array bounds
-	NUMBA_BOUNDSCHECK=1 $(BIN)/python -m pytest -n auto tests/unit/test_bounds.py tests/unit/test_vectors.py tests/unit/test_encoders.py
+	NUMBA_BOUNDSCHECK=1 $(BIN)/python -m pytest -n auto tests/learn/test_bounds.py tests/lab/test_vectors.py tests/encoders/test_encoders.py
 
 CASES ?= 100000
 fuzz: $(VENV)/.ready ## 100,000 hostile calls, and damaged files, printed as figures; CASES=N for another number
@@ -71,14 +71,14 @@ docs-check: $(VENV)/.docs ## Build the site anew and open every page in a browse
 	GQLAB_SITE=site $(BIN)/python -m pytest tests/site
 
 tutorials: $(VENV)/.ready ## Run the tutorials, and write what they print and draw into their pages
-	$(BIN)/python docs/executed.py
+	$(BIN)/python docs/_ext/executed.py
 
 $(VENV)/.docs: $(VENV)/.ready
 	$(INSTALL) --constraint constraints.txt --group docs
 	@touch $@
 
 pictures: $(VENV)/.ready ## Draw the pictures of the README anew, by the README's own code
-	$(BIN)/python docs/readme_pictures.py
+	$(BIN)/python docs/_ext/readme_pictures.py
 
 package: $(VENV)/.ready ## Build the wheel and the source distribution in dist/
 	$(BIN)/hatchling build

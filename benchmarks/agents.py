@@ -16,9 +16,9 @@ import numpy as np
 
 import gqlab as gq
 from benchmarks.table import Table
-from gqlab.learn.live import STEPPED, live_step
-from gqlab.learn.passes import Passes
-from gqlab.learn.presets import ALGORITHMS, ENCODERS
+from gqlab.learn.agent.live import STEPPED, live_step
+from gqlab.learn.agent.presets import ALGORITHMS, ENCODERS
+from gqlab.learn.fit.passes import Passes
 from gqlab.operators.switch import join_operators
 from gqlab.rules.blocks import BinaryBlocks, DenseBlocks
 from gqlab.rules.gradient import Samples

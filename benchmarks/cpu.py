@@ -85,7 +85,7 @@ def library(table: Table, scale: float) -> None:
     for k in range(1, 20):
         mdp = gq.garnet(seed=k)
         problems.append(gq.Problem(mdp, gq.random_features(mdp, dim=4, seed=k)))
-    algorithms = gq.sweep(
+    algorithms = gq.vary(
         gq.VRGreedyGQ, eta_theta=[0.005, 0.01, 0.02, 0.04, 0.08], batch_size=[100, 300, 1000, 2000, 3000]
     )
     runs = max(1, int(20 * scale))

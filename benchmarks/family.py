@@ -5,7 +5,7 @@ from __future__ import annotations
 import gqlab as gq
 from benchmarks.problems import RADIUS, paper_garnet, sized_garnet
 from benchmarks.table import Table, best_of
-from gqlab.compare.measure import run_bytes
+from gqlab.studies.compare.measure import run_bytes
 
 STEPS = gq.Decay(0.32), gq.Decay(0.16)
 GREEDY = gq.GreedyGQ(*STEPS, radius=RADIUS)

@@ -96,7 +96,7 @@ def agreement(table: Table) -> None:
         for radius in (0.3, 50.0):
             for algorithm in (
                 gq.GreedyGQ(0.02, 0.01, radius),
-                *gq.sweep(gq.VRGreedyGQ, batch_size=[1, 7, 100], radius=radius),
+                *gq.vary(gq.VRGreedyGQ, batch_size=[1, 7, 100], radius=radius),
             ):
                 settings = {"n_samples": 1000, "n_runs": 20, "theta0": np.full(4, 0.1), "record_every": 50}
                 on_cpu, on_gpu = (gq.run(problem, algorithm, device=device, **settings) for device in ("cpu", "cuda"))  # type: ignore[arg-type]

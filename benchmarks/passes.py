@@ -19,11 +19,11 @@ from benchmarks.sweeps import N_RUNS, N_SAMPLES, step_seconds, sweep_of
 from benchmarks.table import Table
 from gqlab.data.parts import MOST_PARTS, PIECE_ROWS, parts_of
 from gqlab.estimators.svrg import GivenMeans
-from gqlab.learn import part_tasks
-from gqlab.learn.log_table import samples_of
-from gqlab.learn.passes import Passes
-from gqlab.sweeps import Processes, Task, Threads, run_tasks
-from gqlab.sweeps.run import run_sweep
+from gqlab.grids.driver import run_sweep
+from gqlab.learn.fit import part_tasks
+from gqlab.learn.fit.log_table import samples_of
+from gqlab.learn.fit.passes import Passes
+from gqlab.tasks import Processes, Task, Threads, run_tasks
 
 #: The cluster on paper: cores, bytes a second from the files' storage, and to and from the driver.
 CORES, STORAGE, NETWORK = 1000, 10e9, 1.25e9

@@ -63,7 +63,7 @@ def one_size(n_states: int) -> dict[str, float]:
 
 def _bound(mdp: gq.FiniteMDP, policy: Any) -> float:
     """The certified error of μ in total variation; 0 stands for elimination, which needs no such bound."""
-    from gqlab import large_chains
+    from gqlab.mdp import large_chains
 
     return 0.0 if mdp.is_small else large_chains._corrected(mdp.sparse_chain(policy))[1]
 
@@ -164,7 +164,7 @@ MOST_STATES = 3000
 
 def peers(table: Table, environment: Path) -> None:
     """Policy evaluation and optimal values, on the same problem in the same run."""
-    from gqlab import values
+    from gqlab.mdp import values
 
     for n_states in SIZES:
         table.section(f"QuantEcon's DiscreteDP (sparse) and pymdptoolbox, {n_states:,} states, one core")

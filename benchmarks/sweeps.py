@@ -16,10 +16,10 @@ import gqlab as gq
 from benchmarks.problems import RADIUS, paper_garnet
 from benchmarks.table import Table, best_of
 from gqlab.engine.cells import Settings
-from gqlab.sweeps import Engine, Processes, Task, Threads, run_tasks
-from gqlab.sweeps.batches import Batches, run_cells
-from gqlab.sweeps.description import Sweep, axes_of
-from gqlab.sweeps.store import create_store
+from gqlab.grids.batches import Batches, run_cells
+from gqlab.grids.description import Sweep, axes_of
+from gqlab.grids.store import create_store
+from gqlab.tasks import Engine, Processes, Task, Threads, run_tasks
 
 #: Workers, and the samples of a run.
 WORKERS, N_SAMPLES = 2, 10_000

@@ -2,7 +2,7 @@
 
 from distributed import Client, as_completed
 
-from gqlab.sweeps import Engine, Outcome, perform
+from gqlab.tasks import Engine, Outcome, perform
 
 
 class Dask(Engine):

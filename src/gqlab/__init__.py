@@ -14,7 +14,7 @@ Greedy-GQ, its variance-reduced form VR-Greedy-GQ (ICLR 2021), and the exact qua
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from gqlab import sweeps, theory
+from gqlab import tasks, theory
 from gqlab.algorithms import (
     QRC,
     ActorCritic,
@@ -32,61 +32,78 @@ from gqlab.algorithms import (
     StreamingGreedyGQ,
     VRGreedyGQ,
 )
-from gqlab.baird import baird
-from gqlab.engine.run import run
-from gqlab.engine.steps import Trajectory, batch_indices, greedy_gq_steps, pseudo_gradient, svrg_epoch, trajectory
-from gqlab.features import aggregation, random_features, tabular_features
-from gqlab.garnet import garnet
-from gqlab.grid import grid, open_sweep, sweep
-from gqlab.grid_result import GridResult
-from gqlab.mdp import FiniteMDP
-from gqlab.measure.floor import Floor, floor
-from gqlab.measure.rollout import sampled_reward
-from gqlab.measure.variance import UpdateError, update_error
+from gqlab.algorithms.schedules import Decay, LinearDecay
+from gqlab.grids.grid import grid, open_grid, vary
+from gqlab.grids.grid_result import GridResult
+from gqlab.lab import check
+from gqlab.lab.check import Trajectory, trajectory
+from gqlab.lab.floor import Floor, floor
+from gqlab.lab.results import RunResult
+from gqlab.lab.rollout import sampled_reward
+from gqlab.lab.run import run
+from gqlab.lab.variance import UpdateError, update_error
+from gqlab.mdp.finite import FiniteMDP
 from gqlab.measure.watch import Watch, Watched
 from gqlab.operators import EpsilonGreedy, FixedPolicy, Greedy, Mellowmax, Operator, Softmax
-from gqlab.problem import Problem
-from gqlab.results import RunResult
-from gqlab.schedules import Decay, Linear
+from gqlab.problems.baird import baird
+from gqlab.problems.features import aggregated_features, random_features, tabular_features
+from gqlab.problems.garnet import garnet
+from gqlab.problems.problem import Problem
 from gqlab.version import __version__
 
 if TYPE_CHECKING:
     from gqlab.data import Transitions, collect, health
     from gqlab.encoders import RBF, Fourier, Identity, OneHot, TileCoder
-    from gqlab.learn.agent import Agent
-    from gqlab.learn.callbacks import Callback, CheckpointCallback, EvalCallback, StopOnReward
+    from gqlab.lab.curves import compare_plot
+    from gqlab.learn.agent.agent import Agent
+    from gqlab.learn.agent.callbacks import Callback, CheckpointCallback, EvalCallback, StopOnReward
     from gqlab.learn.evaluation import importance_sampling
-    from gqlab.learn.fit import fit
-    from gqlab.learn.fitted import LSPI, FittedQ
+    from gqlab.learn.fit.fit import fit
+    from gqlab.learn.fit.fitted import LSPI, FittedQ
     from gqlab.learn.linear_q import Evaluation, LinearQ
-    from gqlab.plots.curves import compare_plot
 
 #: The modules of the names that are imported when they are first used: they need packages that gqlab itself does not.
 LAZY = {
-    "Agent": "gqlab.learn.agent",
-    "Callback": "gqlab.learn.callbacks",
-    "CheckpointCallback": "gqlab.learn.callbacks",
-    "EvalCallback": "gqlab.learn.callbacks",
+    "Agent": "gqlab.learn.agent.agent",
+    "Callback": "gqlab.learn.agent.callbacks",
+    "CheckpointCallback": "gqlab.learn.agent.callbacks",
+    "EvalCallback": "gqlab.learn.agent.callbacks",
     "Evaluation": "gqlab.learn.linear_q",
-    "FittedQ": "gqlab.learn.fitted",
+    "FittedQ": "gqlab.learn.fit.fitted",
     "Fourier": "gqlab.encoders",
     "Identity": "gqlab.encoders",
-    "LSPI": "gqlab.learn.fitted",
+    "LSPI": "gqlab.learn.fit.fitted",
     "LinearQ": "gqlab.learn.linear_q",
     "OneHot": "gqlab.encoders",
     "RBF": "gqlab.encoders",
-    "StopOnReward": "gqlab.learn.callbacks",
+    "StopOnReward": "gqlab.learn.agent.callbacks",
     "TileCoder": "gqlab.encoders",
     "Transitions": "gqlab.data",
     "collect": "gqlab.data",
-    "compare_plot": "gqlab.plots.curves",
-    "fit": "gqlab.learn.fit",
+    "compare_plot": "gqlab.lab.curves",
+    "fit": "gqlab.learn.fit.fit",
     "health": "gqlab.data",
     "importance_sampling": "gqlab.learn.evaluation",
 }
 
 
+#: Names that were given up, with what stands in their place.
+RENAMED = {
+    "Linear": "LinearDecay",
+    "aggregation": "aggregated_features",
+    "batch_indices": "check.batch_indices",
+    "greedy_gq_steps": "check.greedy_gq_steps",
+    "open_sweep": "open_grid",
+    "pseudo_gradient": "check.pseudo_gradient",
+    "svrg_epoch": "check.svrg_epoch",
+    "sweep": "vary",
+    "sweeps": "tasks",
+}
+
+
 def __getattr__(name: str) -> Any:
+    if name in RENAMED:
+        raise AttributeError(f"gqlab.{name} is called gqlab.{RENAMED[name]} now")
     if name not in LAZY:
         raise AttributeError(f"module 'gqlab' has no attribute {name!r}")
     globals()[name] = value = getattr(import_module(LAZY[name]), name)
@@ -121,7 +138,7 @@ __all__ = [
     "GridResult",
     "Identity",
     "LeastSquaresGreedyGQ",
-    "Linear",
+    "LinearDecay",
     "LinearQ",
     "Mellowmax",
     "NestedGreedyGQ",
@@ -146,28 +163,25 @@ __all__ = [
     "Watch",
     "Watched",
     "__version__",
-    "aggregation",
+    "aggregated_features",
     "baird",
-    "batch_indices",
+    "check",
     "collect",
     "compare_plot",
     "fit",
     "floor",
     "garnet",
-    "greedy_gq_steps",
     "grid",
     "health",
     "importance_sampling",
-    "open_sweep",
-    "pseudo_gradient",
+    "open_grid",
     "random_features",
     "run",
     "sampled_reward",
-    "svrg_epoch",
-    "sweep",
-    "sweeps",
     "tabular_features",
+    "tasks",
     "theory",
     "trajectory",
     "update_error",
+    "vary",
 ]

@@ -1,6 +1,6 @@
 """``python -m gqlab``: the command line."""
 
-from gqlab.cli import main
+from gqlab.cli.main import main
 
 if __name__ == "__main__":
     main()

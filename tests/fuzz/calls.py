@@ -25,7 +25,7 @@ from scipy import sparse
 import gqlab as gq
 from gqlab import theory
 from gqlab.encoders import ENCODERS, Encoder, Flattener, as_encoder, discrete_actions, encoder_from_dict
-from gqlab.exact import Exact
+from gqlab.exact.exact import Exact
 
 S, A, D = 5, 3, 4  # d = 4, A = 3: one of the usual sizes
 
@@ -71,7 +71,7 @@ def sharp() -> Any:
 
 @functools.cache
 def grid() -> gq.GridResult:
-    return gq.grid([SMALL], gq.sweep(gq.GreedyGQ, eta_theta=[0.01, 0.02]), 20, 1)
+    return gq.grid([SMALL], gq.vary(gq.GreedyGQ, eta_theta=[0.01, 0.02]), 20, 1)
 
 
 #: What encoders are fitted to: whole numbers, for those that need them.
@@ -298,7 +298,7 @@ VALID: dict[str, Callable[[], st.SearchStrategy[Any]]] = {
     "dataset": lambda: one("no/such-v0"),
     "trace": lambda: one(0.0, 0.5, 1.0),
     "last": lambda: one(0.0, 1.0),
-    "Linear.first": lambda: one(0.1, 1.0),
+    "LinearDecay.first": lambda: one(0.1, 1.0),
     "over": lambda: one(1.0, 1e6),
     "Agent.env": lambda: one("MountainCar-v0"),
     "EvalCallback.env": lambda: one(None, "MountainCar-v0"),
@@ -309,7 +309,7 @@ VALID: dict[str, Callable[[], st.SearchStrategy[Any]]] = {
     "LinearQ.metadata": lambda: one({}),
     "Agent.algorithm": lambda: one(gq.Sarsa(0.1, trace=0.9), gq.VRGreedyGQ(batch_size=10), gq.QRC(trace=0.5)),
     "Agent.target": lambda: one(None, gq.Greedy(), gq.Softmax(2.0)),
-    "Agent.epsilon": lambda: one(0.1, gq.Linear(0.1, 0.0, over=100)),
+    "Agent.epsilon": lambda: one(0.1, gq.LinearDecay(0.1, 0.0, over=100)),
     "Agent.seed": lambda: one(0, 5),
     "n_episodes": lambda: one(1, 2),
     "best": lambda: one(None, "no/such/folder/model.npz"),
@@ -328,8 +328,7 @@ VALID: dict[str, Callable[[], st.SearchStrategy[Any]]] = {
     "engine": lambda: one(None, "threads"),
     "store": lambda: one(None, "store", "another/store"),
     "partial": lambda: one(True, False),
-    "export_parquet.grid": lambda: one(grid()),
-    "export_parquet.path": lambda: one("sweep.parquet"),
+    "GridResult.to_parquet.path": lambda: one("sweep.parquet"),
     "kwargs": lambda: one({}, {"is_slippery": False}),
     "metric": lambda: one(None, "gradient", "mspbe", lambda r: r.theta[:, :, 0]),
     "RunResult.plot.problem": lambda: one(SMALL),
@@ -376,7 +375,7 @@ def functions() -> Iterator[tuple[str, Callable[..., Any], tuple[str, ...]]]:
                 continue
             is_encoder = inspect.isclass(thing) and issubclass(thing, Encoder)
             yield name, fitted(thing) if is_encoder else thing, (name,)
-    for function in (encoder_from_dict, as_encoder, discrete_actions, Flattener, gq.sweeps.export_parquet):
+    for function in (encoder_from_dict, as_encoder, discrete_actions, Flattener):
         yield function.__name__, function, (function.__name__,)
     for owner, objects in METHODS.items():
         for name in public_methods(owner):

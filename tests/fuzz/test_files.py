@@ -17,9 +17,9 @@ import numpy as np
 import pytest
 
 import gqlab as gq
-from gqlab.paper.jobs import Job, measure
-from gqlab.paper.problems import ProblemSpec
-from gqlab.paper.store import Store
+from gqlab.studies.paper.jobs import Job, measure
+from gqlab.studies.paper.problems import ProblemSpec
+from gqlab.studies.paper.store import Store
 
 #: Damaged files of each format and kind of damage; ``make fuzz`` asks for more.
 CASES = int(os.environ.get("GQLAB_FUZZ_FILES", "60"))
@@ -82,7 +82,7 @@ def write_sweep(folder: Path) -> Path:
 
 def read_sweep(path: Path) -> Any:
     """A store that opens, and the results in it."""
-    return tuple(gq.open_sweep(path.parents[2]).results)
+    return tuple(gq.open_grid(path.parents[2]).results)
 
 
 #: By name: what writes a file into a folder, and what reads it.

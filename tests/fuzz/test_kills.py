@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gqlab.files import read_arrays
+from gqlab.support.files import read_arrays
 
 #: How often each command is killed.
 KILLS = int(os.environ.get("GQLAB_CHAOS_KILLS", "2"))

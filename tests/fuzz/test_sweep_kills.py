@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 import gqlab as gq
-from gqlab.results import PLAIN_FIELDS
+from gqlab.lab.results import PLAIN_FIELDS
 
 FULL = bool(os.environ.get("GQLAB_CHAOS_SWEEPS"))
 
@@ -36,7 +36,7 @@ run(engine=sys.argv[1], store=sys.argv[2])
 def run(**where: object) -> gq.GridResult:
     mdps = [gq.garnet(seed=k) for k in range(2)]
     problems = [gq.Problem(mdp, gq.random_features(mdp, dim=4)) for mdp in mdps]
-    algorithms = gq.sweep(gq.GreedyGQ, eta_theta=[0.01 * k for k in range(1, 11)])
+    algorithms = gq.vary(gq.GreedyGQ, eta_theta=[0.01 * k for k in range(1, 11)])
     seeds = range(CELLS // 20)
     return gq.grid(
         problems, algorithms, N_SAMPLES, N_RUNS, seeds, record_every=5000, threads=2, progress=False, **where
@@ -102,7 +102,7 @@ def test_a_sweep_that_was_killed_ends_as_if_it_had_not_been(tmp_path, engine):
     errors = driver.communicate(timeout=1800)[1].decode()
     assert driver.returncode == 0, errors
     assert "damaged" not in errors, errors  # a kill leaves whole files
-    found = gq.open_sweep(store)
+    found = gq.open_grid(store)
     assert len(found) == len(expected) == CELLS
     for (label, result), (expected_label, whole) in zip(found, expected, strict=True):
         assert label == pytest.approx(expected_label, nan_ok=True)

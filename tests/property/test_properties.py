@@ -51,7 +51,7 @@ def mean_pseudo_gradient(problem: gq.Problem, theta, omega):
     weight = mu[:, None, None] * problem.behavior[:, :, None] * mdp.transition
     G, H = np.zeros((2, problem.dim))
     for x in np.argwhere(weight > 0):
-        g, h = gq.pseudo_gradient(problem, theta, omega, x)
+        g, h = gq.check.pseudo_gradient(problem, theta, omega, x)
         G += weight[tuple(x)] * g
         H += weight[tuple(x)] * h
     return G, H
@@ -110,10 +110,10 @@ def test_the_svrg_correction_vanishes_at_the_reference(case):
     theta, omega = rng.normal(size=(2, problem.dim))
     batch = np.stack(gq.trajectory(problem, 12, seed=int(rng.integers(1000))), axis=1)
     algorithm = gq.VRGreedyGQ(0.3, 0.2, 12)
-    mean = np.mean([gq.pseudo_gradient(problem, theta, omega, x) for x in batch], axis=0)
+    mean = np.mean([gq.check.pseudo_gradient(problem, theta, omega, x) for x in batch], axis=0)
     scale = 1 + np.abs(mean).max()
     for index in (0, 5, 11):
-        after = gq.svrg_epoch(problem, algorithm, theta, omega, batch, [index])
+        after = gq.check.svrg_epoch(problem, algorithm, theta, omega, batch, [index])
         assert np.abs(after[0] - (theta - 0.3 * mean[0])).max() < 1e-12 * scale
         assert np.abs(after[1] - (omega - 0.2 * mean[1])).max() < 1e-12 * scale
 
@@ -125,12 +125,12 @@ def test_an_inner_step_is_the_corrected_one(case):
     reference = rng.normal(size=(2, problem.dim))
     batch = np.stack(gq.trajectory(problem, 9, seed=int(rng.integers(1000))), axis=1)
     algorithm, eta = gq.VRGreedyGQ(0.3, 0.2, 9), np.array([[0.3], [0.2]])
-    at_reference = np.array([gq.pseudo_gradient(problem, *reference, x) for x in batch])
+    at_reference = np.array([gq.check.pseudo_gradient(problem, *reference, x) for x in batch])
     first = reference - eta * at_reference.mean(axis=0)
     j = int(rng.integers(9))
-    at_first = np.array(gq.pseudo_gradient(problem, *first, batch[j]))
+    at_first = np.array(gq.check.pseudo_gradient(problem, *first, batch[j]))
     expected = first - eta * (at_first - at_reference[j] + at_reference.mean(axis=0))
-    after = np.array(gq.svrg_epoch(problem, algorithm, *reference, batch, [0, j]))
+    after = np.array(gq.check.svrg_epoch(problem, algorithm, *reference, batch, [0, j]))
     assert np.abs(after - expected).max() < 1e-11 * (1 + np.abs(expected).max())
 
 

@@ -25,7 +25,7 @@ from gqlab.theory.spread import sampled_deviations
 from gqlab.theory.theorems import GROWTH, LEAST_RHO, evaluate, tracking_step
 from gqlab.theory.uniform import pieces, transition_variance
 from gqlab.theory.vertices import norms
-from theory_problems import benign_problem, by_hand, control_problem, random_problem
+from helpers.theory_problems import benign_problem, by_hand, control_problem, random_problem
 
 #: Rounding, in ratios of differences.
 TINY = 1 + 1e-6

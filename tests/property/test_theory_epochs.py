@@ -11,7 +11,7 @@ import gqlab as gq
 from gqlab.theory.search import largest_eta_theta
 from gqlab.theory.sharp import sharp_constants
 from gqlab.theory.theorems import GROWTH, evaluate, tracking_step
-from theory_problems import by_hand, control_problem
+from helpers.theory_problems import by_hand, control_problem
 
 M = 3
 

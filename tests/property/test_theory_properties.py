@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gqlab as gq
-from gqlab.moments import PossibleTransitions
+from gqlab.exact.moments import PossibleTransitions
 from gqlab.theory import constants
 from gqlab.theory.choose import eta_omega_interval
 from gqlab.theory.conditions import conditions, recursion, sides
@@ -16,7 +16,7 @@ from gqlab.theory.constants import moments
 from gqlab.theory.deviation import deviation, discounted_features
 from gqlab.theory.ergodicity import certify, distances
 from gqlab.theory.sampled import neighbours, random_points, sampled
-from theory_problems import random_problem
+from helpers.theory_problems import random_problem
 
 seeds = st.integers(0, 10**6)
 radii = st.sampled_from([0.1, 1.0, 10.0, 100.0])

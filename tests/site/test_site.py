@@ -17,7 +17,7 @@ from urllib.parse import unquote
 
 import pytest
 
-from paper.browser import CHROMIUM, FLAGS
+from helpers.browser import CHROMIUM, FLAGS
 
 SITE = Path(os.environ.get("GQLAB_SITE", "no-such-site")).resolve()
 PAGES = sorted(

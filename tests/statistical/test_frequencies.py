@@ -51,7 +51,7 @@ def test_without_an_initial_distribution_first_states_are_uniform():
 
 def test_indices_are_uniform_and_independent_of_the_one_before():
     M = 30
-    index = gq.batch_indices(gq.VRGreedyGQ(batch_size=M), 300_000, seed=5).ravel()
+    index = gq.check.batch_indices(gq.VRGreedyGQ(batch_size=M), 300_000, seed=5).ravel()
     assert chisquare(np.bincount(index, minlength=M)).pvalue > LEVEL
     pairs = np.zeros((M, M))
     np.add.at(pairs, (index[:-1:2], index[1::2]), 1)
@@ -84,7 +84,7 @@ def test_the_mean_update_of_a_long_run_is_the_exact_one(garnet_problem):
     n, parts = 400_000, 100
     x = np.stack(gq.trajectory(garnet_problem, n, seed=9), axis=1)
     kinds, which = np.unique(x, axis=0, return_inverse=True)
-    G = np.array([gq.pseudo_gradient(garnet_problem, theta, omega, k)[0] for k in kinds])[which.ravel()]
+    G = np.array([gq.check.pseudo_gradient(garnet_problem, theta, omega, k)[0] for k in kinds])[which.ravel()]
     means = G.reshape(parts, -1, 4).mean(axis=1)
     z = (means.mean(axis=0) - garnet_problem.exact.gradient(theta)) / (means.std(axis=0, ddof=1) / np.sqrt(parts))
     assert (np.abs(z) < 5.2).all()  # Student's t with 99 degrees of freedom: 1e-6 each

@@ -9,7 +9,7 @@ import gqlab as gq
 from gqlab.theory import constants
 from gqlab.theory.constants import moments
 from gqlab.theory.sharp import Sharp, sharp_constants
-from theory_problems import benign_problem, control_problem
+from helpers.theory_problems import benign_problem, control_problem
 
 
 @pytest.mark.long

@@ -10,11 +10,12 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from gqlab import checks, schedules
+from gqlab.algorithms import schedules
+from gqlab.algorithms.schedules import Decay, StepSize, scaled, step_size
 from gqlab.estimators.base import answer, begin, next_begin, step
-from gqlab.problem import Problem
+from gqlab.problems.problem import Problem
 from gqlab.rules.dispatch import require
-from gqlab.schedules import Decay, StepSize, scaled, step_size
+from gqlab.support import checks
 
 Counts = NDArray[np.int64]
 

@@ -13,9 +13,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from gqlab import checks
 from gqlab.algorithms.base import Algorithm, Counts
 from gqlab.algorithms.greedy_gq import Epochs
+from gqlab.algorithms.schedules import StepSize
 from gqlab.estimators.averaged import Averaged
 from gqlab.estimators.epochs import GROWTH_UNIT
 from gqlab.estimators.least_squares import LeastSquares
@@ -24,7 +24,7 @@ from gqlab.estimators.saga import SAGA
 from gqlab.estimators.sarah import SARAH
 from gqlab.estimators.storm import STORM
 from gqlab.estimators.streaming import Streaming
-from gqlab.schedules import StepSize
+from gqlab.support import checks
 
 
 @dataclass(frozen=True, repr=False)

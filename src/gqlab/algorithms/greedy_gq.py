@@ -8,13 +8,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from gqlab import checks
 from gqlab.algorithms.base import Algorithm, Counts
+from gqlab.algorithms.schedules import StepSize
 from gqlab.estimators.epochs import GROWTH_UNIT
 from gqlab.estimators.plain import Plain
 from gqlab.estimators.svrg import SVRG
-from gqlab.problem import Problem
-from gqlab.schedules import StepSize
+from gqlab.problems.problem import Problem
+from gqlab.support import checks
 
 #: What a batch may hold: the new samples, or all so far.
 KEEP = ("new", "all")

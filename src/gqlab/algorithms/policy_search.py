@@ -6,12 +6,12 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-from gqlab import checks
 from gqlab.algorithms.base import Algorithm
+from gqlab.algorithms.schedules import StepSize
 from gqlab.estimators.policy_search import ActorCriticStep, PolicyGradientStep
 from gqlab.operators import Softmax
-from gqlab.problem import Problem
-from gqlab.schedules import StepSize
+from gqlab.problems.problem import Problem
+from gqlab.support import checks
 
 
 @dataclass(frozen=True)

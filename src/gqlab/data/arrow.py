@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gqlab import checks
 from gqlab.data.columns import Plan
 from gqlab.data.rows import Place, Rows, checked
+from gqlab.support import checks
 
 
 def needed(name: str, what: str) -> Any:

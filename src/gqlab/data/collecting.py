@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from gqlab import checks
 from gqlab.data.arrow import needed
 from gqlab.data.transitions import Transitions
-from gqlab.files import one_line
-from gqlab.progress import progress_bar
+from gqlab.support import checks
+from gqlab.support.files import one_line
+from gqlab.support.progress import progress_bar
 
 #: Steps between two moves of the progress bar.
 SHOWN_EVERY = 1000

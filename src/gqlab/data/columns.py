@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gqlab import checks
+from gqlab.support import checks
 
 #: By role: the names of D4RL and d3rlpy, Minari and Gymnasium, SCOPE-RL and OBP, LeRobot, RLDS, and gqlab's own.
 NAMES: dict[str, tuple[str, ...]] = {

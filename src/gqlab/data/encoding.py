@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from gqlab.checks import FloatArray
 from gqlab.data.arrow import needed
 from gqlab.data.transitions import Transitions
+from gqlab.support.checks import FloatArray
 
 
 def fit_encoder(encoder: Any, data: Transitions) -> Any:

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from gqlab import checks
 from gqlab.data.arrow import needed
 from gqlab.data.collecting import spaces_of
-from gqlab.files import one_line
+from gqlab.support import checks
+from gqlab.support.files import one_line
 
 
 def arrays_of_minari(dataset: Any) -> tuple[dict[str, Any], str]:

@@ -11,12 +11,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from gqlab import checks
 from gqlab.data.arrow import needed, rows_of, table_from
 from gqlab.data.assemble import Assembler, Chunk
 from gqlab.data.columns import Plan, resolve
 from gqlab.data.rows import Place, Rows
-from gqlab.files import one_line
+from gqlab.support import checks
+from gqlab.support.files import one_line
 
 #: Rows that are decoded at a time, and that a row group holds when it is written.
 ROWS = 2**17

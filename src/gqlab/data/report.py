@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from gqlab import checks
 from gqlab.data.coverage import Bounds, Coverage, bounded
 from gqlab.data.encoding import fit_encoder
 from gqlab.data.findings import Finding, Health
@@ -12,6 +11,7 @@ from gqlab.data.samples import Correlated, Importance
 from gqlab.data.shifted import Shifted
 from gqlab.data.tallies import Actions, Columns, Duplicates, Ends, Following, Rewards, Tally
 from gqlab.data.transitions import Transitions
+from gqlab.support import checks
 
 __all__ = ["Finding", "Health", "health"]
 

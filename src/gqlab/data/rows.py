@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gqlab import checks
+from gqlab.support import checks
 
 
 @dataclass(frozen=True)

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gqlab import checks
 from gqlab.data.assemble import Chunk
 from gqlab.data.findings import Finding
 from gqlab.data.transitions import Transitions
-from gqlab.files import one_line
 from gqlab.operators import FixedPolicy
+from gqlab.support import checks
+from gqlab.support.files import one_line
 
 #: Probabilities of all actions, (n, n_actions), for observations (n, dim).
 Target = Callable[[NDArray[Any]], NDArray[np.float64]]

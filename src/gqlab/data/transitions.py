@@ -11,12 +11,12 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gqlab import checks
 from gqlab.data import arrow, parquet
 from gqlab.data.assemble import ARRAYS, Assembler, Chunk, arrays_of
 from gqlab.data.columns import resolve
 from gqlab.data.rows import Place, Rows, as_array, checked
-from gqlab.files import write_whole
+from gqlab.support import checks
+from gqlab.support.files import write_whole
 
 __all__ = ["Chunk", "Transitions"]
 

@@ -22,12 +22,12 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 
-from gqlab import checks
-from gqlab.checks import FloatArray
 from gqlab.encoders.spaces import Flattener
 from gqlab.engine.compiled import entry
-from gqlab.files import one_line
 from gqlab.rules.dispatch import by_type, require
+from gqlab.support import checks
+from gqlab.support.checks import FloatArray
+from gqlab.support.files import one_line
 
 try:
     from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone

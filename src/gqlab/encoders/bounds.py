@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from gqlab import checks
-from gqlab.checks import FloatArray
 from gqlab.encoders.base import Encoder
 from gqlab.encoders.spaces import Flattener
 from gqlab.rules.dispatch import rule
+from gqlab.support import checks
+from gqlab.support.checks import FloatArray
 
 #: Spaces write the largest float32 where they mean no bound.
 UNBOUNDED = 1e30

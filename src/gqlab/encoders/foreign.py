@@ -9,11 +9,11 @@ import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 
-from gqlab import checks
-from gqlab.checks import FloatArray
 from gqlab.encoders.base import MOST_DENSE_FEATURES, Encoder
 from gqlab.encoders.spaces import Flattener
-from gqlab.files import one_line
+from gqlab.support import checks
+from gqlab.support.checks import FloatArray
+from gqlab.support.files import one_line
 
 if TYPE_CHECKING:
     import gymnasium

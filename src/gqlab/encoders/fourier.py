@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gqlab import checks
 from gqlab.encoders.base import MOST_DENSE_FEATURES, encode_row
 from gqlab.encoders.bounds import Bounded, unit
 from gqlab.engine.compiled import entry
 from gqlab.rules.dispatch import rule
+from gqlab.support import checks
 
 #: sin(πu)/u in powers of u²; for |u| ≤ ½ what is left out is below 3e-16.
 SINE = tuple((-1) ** k * math.pi ** (2 * k + 1) / math.factorial(2 * k + 1) for k in range(11))

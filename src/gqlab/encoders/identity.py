@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gqlab import checks
-from gqlab.checks import FloatArray
 from gqlab.encoders.base import encode_row
 from gqlab.encoders.bounds import Bounded
 from gqlab.engine.compiled import entry
+from gqlab.support import checks
+from gqlab.support.checks import FloatArray
 
 
 class IdentityRule(NamedTuple):

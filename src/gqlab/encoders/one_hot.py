@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gqlab import checks
-from gqlab.checks import FloatArray
 from gqlab.encoders.base import MOST_FEATURES, Encoder, counts, encode_row
 from gqlab.encoders.spaces import Flattener
 from gqlab.engine.compiled import entry
+from gqlab.support import checks
+from gqlab.support.checks import FloatArray
 
 #: float64 tells whole numbers apart up to here.
 LARGEST = 2.0**53

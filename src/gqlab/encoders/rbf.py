@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gqlab import checks
-from gqlab.checks import FloatArray
 from gqlab.encoders.base import MOST_DENSE_FEATURES, counts, encode_row
 from gqlab.encoders.bounds import Bounded, unit
 from gqlab.engine.compiled import entry
 from gqlab.rules.numbers import exp
+from gqlab.support import checks
+from gqlab.support.checks import FloatArray
 
 
 class RBFRule(NamedTuple):

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from gqlab import checks
 from gqlab.encoders.base import Encoder
 from gqlab.encoders.foreign import Foreign
 from gqlab.encoders.fourier import Fourier
@@ -15,6 +14,7 @@ from gqlab.encoders.identity import Identity
 from gqlab.encoders.one_hot import OneHot
 from gqlab.encoders.rbf import RBF
 from gqlab.encoders.tiles import TileCoder
+from gqlab.support import checks
 
 #: The encoders that come with gqlab.
 ENCODERS: tuple[type[Encoder], ...] = (TileCoder, Fourier, RBF, OneHot, Identity)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from gqlab import checks
-from gqlab.checks import FloatArray
+from gqlab.support import checks
+from gqlab.support.checks import FloatArray
 
 if TYPE_CHECKING:
     import gymnasium

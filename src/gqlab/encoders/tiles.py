@@ -19,11 +19,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gqlab import checks
 from gqlab.encoders.base import MOST_FEATURES, counts, encode_row
 from gqlab.encoders.bounds import Bounded
 from gqlab.engine.compiled import entry
 from gqlab.rules.dispatch import rule
+from gqlab.support import checks
 
 
 @rule

@@ -6,19 +6,22 @@ A *cell* is one algorithm on one problem under one seed, ``n_runs`` times; :func
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from gqlab import checks
 from gqlab.algorithms import Algorithm
 from gqlab.engine import cpu
 from gqlab.engine.records import recorded_updates
 from gqlab.measure.watch import Watch
-from gqlab.results import DTYPES, RunResult
+from gqlab.support import checks
 
 DEVICES = ("cpu", "cuda")
+#: The precisions of a run.
+DTYPES = ("float64", "float32")
 #: A point may lie outside the ball by as much, relatively: the projection of a single-precision run rounds.
 BALL_TOLERANCE = 1e-6
 
@@ -53,6 +56,31 @@ class Settings:
             checks.instance("progress", self.progress, bool, "True, False or None")
 
 
+class Resumable(Protocol):
+    """What a run goes on from: the records that exist, and where each of its runs stands."""
+
+    @property
+    def theta(self) -> checks.FloatArray: ...  # (n_runs, n_records, d)
+    @property
+    def omega(self) -> checks.FloatArray: ...  # (n_runs, n_records, d)
+    @property
+    def updates(self) -> NDArray[np.int64]: ...  # (n_records,)
+    @property
+    def output(self) -> checks.FloatArray: ...  # (n_runs, d)
+    @property
+    def output_update(self) -> NDArray[np.int64]: ...  # (n_runs,)
+    @property
+    def next_output(self) -> NDArray[Any]: ...
+    @property
+    def diverged_at(self) -> NDArray[np.int64]: ...  # (n_runs,)
+    @property
+    def state(self) -> NDArray[Any]: ...
+    @property
+    def memory(self) -> Mapping[str, NDArray[Any]]: ...
+
+    def watched_columns(self) -> checks.FloatArray: ...
+
+
 @dataclass(frozen=True)
 class Cell:
     """One algorithm on one problem under one seed."""
@@ -63,7 +91,7 @@ class Cell:
     n_runs: int
     theta0: ArrayLike | None = None
     omega0: ArrayLike | None = None
-    resume: RunResult | None = None
+    resume: Resumable | None = None
 
     def updates(self, settings: Settings) -> NDArray[np.int64]:
         """The updates that are recorded."""

@@ -1,8 +1,8 @@
 """Where compiled code is kept: a folder for each state of the sources and of the compiler, wherever the sources lie.
 
 Two copies of gqlab with the same sources share it, in two checkouts or in two virtual environments: what one of them
-has compiled the other reads. A folder that belongs to none of the latest states is removed, if gqlab's own marker lies in
-it: nothing else is ever removed.
+has compiled the other reads. A folder that belongs to none of the latest states is removed, if gqlab's own marker lies
+in it: nothing else is ever removed.
 """
 
 from __future__ import annotations

@@ -27,8 +27,8 @@ from numba.core.compiler_lock import global_compiler_lock
 from numba.core.serialize import dumps
 
 from gqlab.engine.code_folder import SOURCES, CodeFolder
-from gqlab.files import write_whole
 from gqlab.rules.dispatch import FASTMATH
+from gqlab.support.files import write_whole
 
 #: The packages whose code no part depends on beyond their versions, which Numba's key knows, or by ``SOURCES``.
 LIBRARIES = frozenset({"gqlab", "numba", "numpy", "scipy", "llvmlite"}) | sys.stdlib_module_names

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gqlab.engine.compiled import entry
+from gqlab.engine.interrupts import heard_interrupts
 from gqlab.engine.loop import Parts, Task, advance
 from gqlab.engine.memory import allocate, compiled_sizes
-from gqlab.interrupts import heard_interrupts
 
 #: Seconds between two looks at the work: how often the progress bar moves.
 POLL = 0.05

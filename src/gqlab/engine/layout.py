@@ -10,22 +10,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gqlab import checks
 from gqlab.algorithms import Algorithm
-from gqlab.engine.cells import Cell, Settings
+from gqlab.algorithms.schedules import Decay, join_schedules
+from gqlab.engine.cells import Cell, Resumable, Settings
 from gqlab.engine.loop import KeptFirst, Parts, Plan, Records, Runs, Task
 from gqlab.engine.memory import Room, compiled_size, declared, dtype_of, is_unrolled
 from gqlab.measure.compiled import exact_tables
 from gqlab.measure.watch import QUANTITIES, Unwatched, Watching, watch_parameters
 from gqlab.operators import OPERATORS
-from gqlab.problem import Problem
-from gqlab.results import RunResult
+from gqlab.problems.problem import Problem
 from gqlab.rules.dispatch import annotated, is_parameter, parameters
 from gqlab.rules.memory import Array, Sizes
 from gqlab.rules.point import DensePoint
 from gqlab.samples.ahead import fetched_early
 from gqlab.samples.tables import join_tables, offsets, problem_tables
-from gqlab.schedules import Decay, join_schedules
+from gqlab.support import checks
 
 #: The compiled parts of gqlab's own operators: the CPU's code knows them all.
 OWN_OPERATORS: tuple[type, ...] = tuple(dict.fromkeys(operator.compiled for operator in OPERATORS))
@@ -284,7 +283,7 @@ def _check_parameter(name: str, value: float, dtype: str) -> None:
         raise ValueError(f"{name} is too large for {dtype}")
 
 
-def _remembered(before: RunResult, name: str, columns: NDArray[Any]) -> NDArray[Any]:
+def _remembered(before: Resumable, name: str, columns: NDArray[Any]) -> NDArray[Any]:
     """What a result that is resumed kept under a name."""
     values = before.memory.get(name)
     if values is None or (values.shape, values.dtype) != (columns.shape, columns.dtype):
@@ -293,7 +292,7 @@ def _remembered(before: RunResult, name: str, columns: NDArray[Any]) -> NDArray[
     return values
 
 
-def _old_records(before: RunResult, updates: NDArray[np.int64], every: int, view: dict[str, NDArray[Any]]) -> None:
+def _old_records(before: Resumable, updates: NDArray[np.int64], every: int, view: dict[str, NDArray[Any]]) -> None:
     """Write the records that exist already: those of the result that is resumed."""
     # Its last point may stand between two record points of the longer run: then it is not one of them.
     kept = before.updates % every == 0

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from gqlab.algorithms.schedules import rates_at
 from gqlab.engine.memory import furnish, length, load, store
 from gqlab.engine.records import next_recorded, record_row
 from gqlab.estimators.base import NEVER, answer, begin, next_begin, step
@@ -19,7 +20,6 @@ from gqlab.rules.point import put, take
 from gqlab.rules.vectors import entry_of
 from gqlab.samples.random import OUTPUT, unit, word
 from gqlab.samples.streams import Identity, World, key, start
-from gqlab.schedules import rates_at
 
 #: Numbers that pass through the updates between two looks at the stop flag: about a millisecond.
 SEGMENT_NUMBERS = 1 << 17

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gqlab import checks
 from gqlab.encoders.spaces import Flattener, discrete_actions
-from gqlab.files import one_line
+from gqlab.support import checks
+from gqlab.support.files import one_line
 
 if TYPE_CHECKING:
     from gqlab.learn.linear_q import Evaluation, LinearQ

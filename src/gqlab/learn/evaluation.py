@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gqlab import checks
 from gqlab.data.transitions import Transitions
-from gqlab.learn.log_table import Target, check_target, probabilities_of
+from gqlab.learn.fit.log_table import Target, check_target, probabilities_of
 from gqlab.operators import FixedPolicy, Operator
+from gqlab.support import checks
 
 
 class ImportanceSampling(NamedTuple):

@@ -12,13 +12,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gqlab import checks, operators
-from gqlab.checks import FloatArray
+from gqlab import operators
 from gqlab.encoders import as_encoder, encoder_from_dict
 from gqlab.encoders.foreign import Foreign
-from gqlab.files import read_arrays, write_arrays
-from gqlab.learn.log_table import probabilities_of
+from gqlab.learn.fit.log_table import probabilities_of
 from gqlab.operators import FixedPolicy, Greedy, Operator
+from gqlab.support import checks
+from gqlab.support.checks import FloatArray
+from gqlab.support.files import read_arrays, write_arrays
 
 #: What a saved model says of itself.
 FORMAT = "gqlab.LinearQ 1"

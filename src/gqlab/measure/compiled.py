@@ -14,14 +14,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gqlab.arcs import rows_by_length
-from gqlab.checks import FloatArray
+from gqlab.mdp.arcs import rows_by_length
 from gqlab.operators.switch import join_operators
-from gqlab.problem import Problem
+from gqlab.problems.problem import Problem
 from gqlab.rules.dispatch import rule
 from gqlab.rules.gradient import act, add, dot, improve
 from gqlab.samples.random import unit, word
 from gqlab.samples.tables import join_features, offsets, per_problem
+from gqlab.support.checks import FloatArray
 
 
 class Walks(NamedTuple):

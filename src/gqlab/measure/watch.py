@@ -13,15 +13,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gqlab import checks
-from gqlab.checks import FloatArray
 from gqlab.estimators.base import answer
 from gqlab.measure.compiled import cumulate_policy, exact_terms, walk
-from gqlab.problem import Problem
+from gqlab.problems.problem import Problem
 from gqlab.rules.dispatch import by_type, rule
 from gqlab.rules.memory import COUNT, DOUBLE, Array, Sizes, far, near
 from gqlab.samples.random import WATCH_OFFSET, WATCH_WALK, below, word
 from gqlab.samples.streams import key
+from gqlab.support import checks
+from gqlab.support.checks import FloatArray
 
 #: What can be watched, in the order of the records' columns.
 QUANTITIES = ("gradient", "mspbe", "reward")

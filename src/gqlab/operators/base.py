@@ -28,10 +28,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from gqlab import checks
-from gqlab.checks import FloatArray
 from gqlab.rules.dispatch import is_parameter, parameters, require
 from gqlab.rules.gradient import act, improve
+from gqlab.support import checks
+from gqlab.support.checks import FloatArray
 
 #: The step of central differences of w along directions whose largest entry is 1: the cube root of float64's rounding.
 DIFFERENCE = 6e-6

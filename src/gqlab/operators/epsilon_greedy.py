@@ -7,10 +7,10 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from gqlab import checks
-from gqlab.checks import FloatArray
 from gqlab.operators.base import Operator
 from gqlab.rules.gradient import improve
+from gqlab.support import checks
+from gqlab.support.checks import FloatArray
 
 
 class EpsilonGreedyRule(NamedTuple):

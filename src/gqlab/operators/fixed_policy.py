@@ -7,10 +7,10 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from gqlab import checks
-from gqlab.checks import FloatArray
 from gqlab.operators.base import Operator, Smoothness
 from gqlab.rules.gradient import improve
+from gqlab.support import checks
+from gqlab.support.checks import FloatArray
 
 
 class FixedPolicyRule(NamedTuple):

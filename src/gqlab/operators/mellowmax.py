@@ -9,12 +9,12 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from scipy.special import softmax
 
-from gqlab import checks
-from gqlab.checks import FloatArray
 from gqlab.operators.base import LEAST_EXPONENT, MOST_INVERSE_TEMPERATURE, Operator, Smoothness, below_top
 from gqlab.rules.boltzmann import boltzmann, boltzmann_policy
 from gqlab.rules.dispatch import rule
 from gqlab.rules.numbers import expm1
+from gqlab.support import checks
+from gqlab.support.checks import FloatArray
 
 #: Halvings of the interval in which the policy's inverse temperature lies: all the digits there are.
 HALVINGS = 60

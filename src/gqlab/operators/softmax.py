@@ -8,11 +8,11 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from gqlab import checks
-from gqlab.checks import FloatArray
 from gqlab.operators.base import MOST_INVERSE_TEMPERATURE, Operator, Smoothness, below_top
 from gqlab.rules.boltzmann import boltzmann, boltzmann_policy
 from gqlab.rules.numbers import minus
+from gqlab.support import checks
+from gqlab.support.checks import FloatArray
 
 
 class SoftmaxRule(NamedTuple):

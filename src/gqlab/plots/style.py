@@ -11,8 +11,8 @@ from typing import Any
 
 import matplotlib
 
-from gqlab import checks
-from gqlab.files import write_whole
+from gqlab.support import checks
+from gqlab.support.files import write_whole
 
 STYLE = Path(__file__).with_name("gqlab.mplstyle")
 

@@ -5,16 +5,15 @@ Both show a value in every state (its colour) and what a policy does there: that
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import matplotlib
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from gqlab import checks
-from gqlab.checks import FloatArray
 from gqlab.plots.style import GREEN, GREY, INK, VERMILION, axes_of, styled
-from gqlab.problem import Problem
+from gqlab.support import checks
+from gqlab.support.checks import FloatArray
 
 #: Above so many states a graph is a knot, and a grid world has cells that nobody can read.
 MOST_NODES, MOST_CELLS = 24, 900
@@ -22,30 +21,40 @@ MOST_NODES, MOST_CELLS = 24, 900
 #: Probabilities below this are not drawn.
 LEAST_SEEN = 0.02
 
-#: Actions whose probability is this close to the largest get an arrow too.
-TIE = 1e-6
+
+class World(NamedTuple):
+    """A finite problem, as a picture needs it."""
+
+    transition: FloatArray  # (S, A, S)
+    reward: FloatArray  # (S, A, S)
+    terminal: NDArray[np.bool_]  # (S,)
+    initial: FloatArray | None  # (S,)
+    state_ids: NDArray[Any]  # (S,)
+    value: FloatArray  # (S,)  what colours a state
+    policy: FloatArray  # (S, A)  what its arrows show
 
 
-def problem_plot(problem: Problem, theta: ArrayLike | None, shape: Any, ax: Any) -> Any:
-    """Values and policy of θ, or optimal ones: on a grid where the states are its cells, else as a graph."""
-    size = problem.mdp.grid_shape if shape is None else _shape(problem, shape)
-    n, most = problem.mdp.n_states, MOST_NODES if size is None else MOST_CELLS
+def grid_size(state_ids: NDArray[Any], own: tuple[int, int] | None, shape: Any) -> tuple[int, int] | None:
+    """(rows, columns) of the grid whose cells the states are: what was asked for, or their own; None for a graph."""
+    size = own if shape is None else _shape(state_ids, shape)
+    n, most = len(state_ids), MOST_NODES if size is None else MOST_CELLS
     if n > most or (size is not None and size[0] * size[1] > most):
         raise ValueError(f"problem has {n:,} states, more than the {most} that a picture can show")
-    at = None if theta is None else checks.array("theta", theta, (problem.dim,))
+    return size
+
+
+def world_plot(world: World, size: tuple[int, int] | None, ax: Any) -> Any:
+    """Values and policy: on a grid where the states are its cells, else as a graph."""
     with styled():
-        value, policy = _solution(problem, at)
-        if size is not None:
-            return _draw_grid(problem, value, policy, size, ax)
-        return _draw_graph(problem, value, policy if at is not None else problem.behavior, ax)
+        return _draw_graph(world, ax) if size is None else _draw_grid(world, size, ax)
 
 
-def _shape(problem: Problem, shape: Any) -> tuple[int, int]:
+def _shape(state_ids: NDArray[Any], shape: Any) -> tuple[int, int]:
     given = checks.plain_array("shape", shape)
     if given.shape != (2,) or given.dtype.kind not in "iu" or given.min() < 1:
         raise ValueError(f"shape is {checks.shown(shape)}, expected (rows, columns)")
     rows, columns = (int(n) for n in given)
-    most = int(problem.mdp.state_ids.max())
+    most = int(state_ids.max())
     if not most < rows * columns <= MOST_CELLS:
         raise ValueError(
             f"shape is {(rows, columns)}: {rows * columns} cells, expected more than {most}, the largest state, "
@@ -54,26 +63,16 @@ def _shape(problem: Problem, shape: Any) -> tuple[int, int]:
     return rows, columns
 
 
-def _solution(problem: Problem, theta: FloatArray | None) -> tuple[FloatArray, FloatArray]:
-    """A value of every state, and probabilities of the actions: of π_θ, or the largest value and what reaches it."""
-    if theta is not None:
-        return problem.exact.value(theta), problem.policy(theta)
-    mdp, value = problem.mdp, problem.exact.optimal_value
-    q = (mdp.transition * (mdp.reward + mdp.discount * value)).sum(axis=-1)
-    best = q >= q.max(axis=1, keepdims=True) - TIE * max(1.0, np.abs(q).max())
-    return value, best / best.sum(axis=1, keepdims=True)
-
-
 # --- Grid worlds ----------------------------------------------------------------------------------------------------
 
 
-def directions(problem: Problem, shape: tuple[int, int]) -> FloatArray:
+def directions(world: World, shape: tuple[int, int]) -> FloatArray:
     """Where each action leads, (A, 2) as (columns, rows) of −1, 0 or 1: its mean move between neighbours."""
-    ids = problem.mdp.state_ids
+    ids = world.state_ids
     rows, columns = np.divmod(ids, shape[1])
     down, right = rows[None, :] - rows[:, None], columns[None, :] - columns[:, None]  # (S, S)
     near = np.abs(down) + np.abs(right) == 1
-    weights = np.where(near[:, None, :], problem.mdp.transition, 0.0)
+    weights = np.where(near[:, None, :], world.transition, 0.0)
     moves = np.stack(
         [(weights * right[:, None, :]).sum(axis=(0, 2)), (weights * down[:, None, :]).sum(axis=(0, 2))], axis=-1
     )
@@ -82,12 +81,12 @@ def directions(problem: Problem, shape: tuple[int, int]) -> FloatArray:
     return np.where(along, np.sign(np.round(moves, 9)), 0.0)
 
 
-def _draw_grid(problem: Problem, value: FloatArray, policy: FloatArray, shape: tuple[int, int], ax: Any) -> Any:
-    mdp, (rows, columns) = problem.mdp, shape
+def _draw_grid(world: World, shape: tuple[int, int], ax: Any) -> Any:
+    value, (rows, columns) = world.value, shape
     axes = axes_of(ax, (1.4 + 0.72 * columns, 0.5 + 0.72 * rows) if max(shape) <= 12 else None)
     cells = np.full(rows * columns, np.nan)
-    live = ~mdp.terminal
-    cells[mdp.state_ids[live]] = value[live]
+    live = ~world.terminal
+    cells[world.state_ids[live]] = value[live]
     colours = matplotlib.colormaps["cividis"].with_extremes(bad="#d0d7de")
     edges = np.arange(columns + 1) - 0.5, np.arange(rows + 1) - 0.5
     image = axes.pcolormesh(*edges, cells.reshape(shape), cmap=colours, edgecolors="white", linewidth=2)
@@ -96,16 +95,16 @@ def _draw_grid(problem: Problem, value: FloatArray, policy: FloatArray, shape: t
     axes.spines[:].set_visible(False)
     axes.figure.colorbar(image, ax=axes, label="value", shrink=0.85, fraction=0.046)
     middle = (np.nanmin(cells) + np.nanmax(cells)) / 2
-    _draw_arrows(axes, problem, policy, shape, np.where(value > middle, INK, "white"))
-    _name_cells(axes, problem, shape, np.where(value > middle, INK, "white"))
+    _draw_arrows(axes, world, shape, np.where(value > middle, INK, "white"))
+    _name_cells(axes, world, shape, np.where(value > middle, INK, "white"))
     return axes
 
 
-def _draw_arrows(axes: Any, problem: Problem, policy: FloatArray, shape: tuple[int, int], ink: NDArray[Any]) -> None:
+def _draw_arrows(axes: Any, world: World, shape: tuple[int, int], ink: NDArray[Any]) -> None:
     """An arrow for every action, as long as it is likely."""
-    ways = directions(problem, shape)
-    for s in np.flatnonzero(~problem.mdp.terminal):
-        row, column = divmod(int(problem.mdp.state_ids[s]), shape[1])
+    ways, policy = directions(world, shape), world.policy
+    for s in np.flatnonzero(~world.terminal):
+        row, column = divmod(int(world.state_ids[s]), shape[1])
         likely = np.flatnonzero(policy[s] > 0.05)
         for a in likely:
             step = (0.28 if len(likely) == 1 else 0.38 * np.sqrt(policy[s, a] / policy[s].max())) * ways[a]
@@ -124,30 +123,28 @@ def _draw_arrows(axes: Any, problem: Problem, policy: FloatArray, shape: tuple[i
                 )
 
 
-def _name_cells(axes: Any, problem: Problem, shape: tuple[int, int], ink: NDArray[Any]) -> None:
+def _name_cells(axes: Any, world: World, shape: tuple[int, int], ink: NDArray[Any]) -> None:
     """Where episodes begin and end: S, G, and × where an end pays less than another."""
-    mdp = problem.mdp
-    ends = np.flatnonzero(mdp.terminal)
-    arriving = np.array([mdp.reward[..., s][mdp.transition[..., s] > 0].max(initial=-np.inf) for s in ends])
+    ends = np.flatnonzero(world.terminal)
+    arriving = np.array([world.reward[..., s][world.transition[..., s] > 0].max(initial=-np.inf) for s in ends])
     for s, pay in zip(ends, arriving, strict=True):
-        row, column = divmod(int(mdp.state_ids[s]), shape[1])
+        row, column = divmod(int(world.state_ids[s]), shape[1])
         goal = pay == arriving.max()
         text, colour = ("G", GREEN) if goal else ("×", VERMILION)
         axes.text(column, row, text, color=colour, ha="center", va="center", weight="bold", size=14)
-    if mdp.initial is not None:
-        for s in np.flatnonzero(mdp.initial > 0):
-            row, column = divmod(int(mdp.state_ids[s]), shape[1])
+    if world.initial is not None:
+        for s in np.flatnonzero(world.initial > 0):
+            row, column = divmod(int(world.state_ids[s]), shape[1])
             axes.text(column - 0.42, row - 0.4, "S", color=ink[s], ha="left", va="top", weight="bold", size=9)
 
 
 # --- Graphs ---------------------------------------------------------------------------------------------------------
 
 
-def _draw_graph(problem: Problem, value: FloatArray, policy: FloatArray, ax: Any) -> Any:
+def _draw_graph(world: World, ax: Any) -> Any:
     """States on a circle, coloured by value; an arrow is as strong as its transition is likely."""
-    mdp = problem.mdp
-    n = mdp.n_states
-    chain = np.einsum("sa,sat->st", policy, mdp.transition)
+    n, value = len(world.value), world.value
+    chain = np.einsum("sa,sat->st", world.policy, world.transition)
     axes = axes_of(ax, (5.2, 4.4))
     angle = np.pi / 2 - 2 * np.pi * np.arange(n) / n
     place = np.stack([np.cos(angle), np.sin(angle)], axis=-1) * (n > 1)
@@ -161,7 +158,7 @@ def _draw_graph(problem: Problem, value: FloatArray, policy: FloatArray, ax: Any
 
     shades = dots.to_rgba(value)
     for s, shade in enumerate(shades):
-        end = bool(mdp.terminal[s])
+        end = bool(world.terminal[s])
         axes.add_patch(
             Circle(
                 place[s],
@@ -174,7 +171,13 @@ def _draw_graph(problem: Problem, value: FloatArray, policy: FloatArray, ax: Any
         )
         dark = np.dot(shade[:3], (0.3, 0.59, 0.11)) < 0.5
         axes.text(
-            *place[s], str(mdp.state_ids[s]), color="white" if dark else INK, ha="center", va="center", size=9, zorder=4
+            *place[s],
+            str(world.state_ids[s]),
+            color="white" if dark else INK,
+            ha="center",
+            va="center",
+            size=9,
+            zorder=4,
         )
     axes.set(xlim=(-1.5, 1.5), ylim=(-1.5, 1.5), aspect="equal")
     axes.axis("off")

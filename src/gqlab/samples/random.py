@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from gqlab.checks import FloatArray
 from gqlab.rules.dispatch import rule
+from gqlab.support.checks import FloatArray
 
 #: What the words of a run are for: its transitions, its restarts, Algorithm 1's indices, the output iterate; the
 #: transitions and the first states of policy gradient's own trajectories; walks and Monte Carlo draws that measure

@@ -10,14 +10,14 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gqlab.arcs import rows_by_length
-from gqlab.checks import FloatArray
+from gqlab.mdp.arcs import rows_by_length
 from gqlab.operators.switch import join_operators
-from gqlab.problem import Problem
+from gqlab.problems.problem import Problem
 from gqlab.rules.gradient import Dense, Samples
 from gqlab.rules.rows import SparseRows
 from gqlab.samples.random import alias_table, alias_tables
 from gqlab.samples.streams import Chain
+from gqlab.support.checks import FloatArray
 
 #: Rows, transitions and feature values are counted in 32 bits.
 MOST_ENTRIES = 2**32

@@ -11,8 +11,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from gqlab.checks import FloatArray
-from gqlab.problem import Problem
+from gqlab.problems.problem import Problem
+from gqlab.support.checks import FloatArray
 from gqlab.theory.greedy import greedy_bound, poisson, solve_poisson
 from gqlab.theory.points import Points, into_ball, square
 from gqlab.theory.sharp import Sharp, next_state

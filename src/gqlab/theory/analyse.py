@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from gqlab import checks
 from gqlab.algorithms import Algorithm, VRGreedyGQ
-from gqlab.problem import Problem
-from gqlab.results import RunResult
+from gqlab.lab.results import RunResult
+from gqlab.problems.problem import Problem
+from gqlab.support import checks
 from gqlab.theory import assumptions, constants
 from gqlab.theory.assumptions import Assumption
 from gqlab.theory.bound import bound

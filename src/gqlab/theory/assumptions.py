@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from gqlab.problem import Problem
-from gqlab.results import RunResult
+from gqlab.lab.results import RunResult
+from gqlab.problems.problem import Problem
 from gqlab.theory.constants import Constants
 from gqlab.theory.ergodicity import certify
 from gqlab.theory.practical import stationary_point

@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from gqlab import checks
 from gqlab.algorithms import Algorithm
-from gqlab.checks import FloatArray
-from gqlab.problem import Problem
+from gqlab.problems.problem import Problem
+from gqlab.support import checks
+from gqlab.support.checks import FloatArray
 from gqlab.theory import bound as bounds
 from gqlab.theory.conditions import coefficients, needed
 from gqlab.theory.constants import Constants, corrected, printed

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike
 
-from gqlab import checks
 from gqlab.algorithms import Algorithm, GreedyGQ
-from gqlab.problem import Problem
+from gqlab.problems.problem import Problem
+from gqlab.support import checks
 from gqlab.theory import assumptions
 from gqlab.theory.analyse import quantities
 from gqlab.theory.assumptions import Assumption

@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gqlab.checks import FloatArray
 from gqlab.operators import Smoothness
-from gqlab.problem import Problem
+from gqlab.problems.problem import Problem
+from gqlab.support.checks import FloatArray
 from gqlab.theory.deviation import deviation
 from gqlab.theory.ergodicity import certify
 

@@ -23,8 +23,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gqlab.checks import FloatArray
-from gqlab.problem import Problem
+from gqlab.problems.problem import Problem
+from gqlab.support.checks import FloatArray
 from gqlab.theory.ergodicity import Ergodicity, behaviour_chain
 
 #: The rest of the sum over k is bounded instead of added up once it is this small a part of v.

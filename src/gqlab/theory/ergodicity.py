@@ -14,9 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gqlab import chains
-from gqlab.checks import FloatArray
-from gqlab.problem import Problem
+from gqlab.mdp import chains
+from gqlab.problems.problem import Problem
+from gqlab.support.checks import FloatArray
 
 #: Powers of the kernel that are looked at one by one, times the number of states.
 MOST_POWERS = 20_000

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gqlab.checks import FloatArray
-from gqlab.problem import Problem
+from gqlab.problems.problem import Problem
+from gqlab.support.checks import FloatArray
 from gqlab.theory.assumptions import FAILS, HOLDS, UNKNOWN, omega_star_inside
 from gqlab.theory.choose import least_plan
 from gqlab.theory.constants import Constants, corrected

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gqlab.checks import FloatArray
-from gqlab.problem import Problem
+from gqlab.problems.problem import Problem
+from gqlab.support.checks import FloatArray
 from gqlab.theory.ergodicity import behaviour_chain
 from gqlab.theory.inputs import checked
 from gqlab.theory.search import room, zoom

@@ -14,10 +14,10 @@ from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
-from gqlab import checks
 from gqlab.algorithms import Algorithm
-from gqlab.problem import Problem
-from gqlab.results import check_result
+from gqlab.lab.results import check_result
+from gqlab.problems.problem import Problem
+from gqlab.support import checks
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from gqlab.checks import FloatArray
-from gqlab.problem import Problem
+from gqlab.problems.problem import Problem
+from gqlab.support.checks import FloatArray
 from gqlab.theory.sharp import Sharp
 
 

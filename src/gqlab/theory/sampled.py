@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from gqlab.checks import FloatArray
 from gqlab.operators import Softmax
-from gqlab.problem import Problem
+from gqlab.problems.problem import Problem
+from gqlab.support.checks import FloatArray
 
 #: Numbers that one array of samples may hold.
 MOST_NUMBERS = 2_000_000

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gqlab.checks import FloatArray
+from gqlab.support.checks import FloatArray
 from gqlab.theory.inputs import checked
 from gqlab.theory.sharp import Sharp
 from gqlab.theory.theorems import Evaluation, evaluate, leaves

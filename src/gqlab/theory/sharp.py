@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from gqlab import checks
-from gqlab.problem import Problem
+from gqlab.problems.problem import Problem
+from gqlab.support import checks
 from gqlab.theory import vertices
 from gqlab.theory.constants import Basics, basics, signs_norm
 from gqlab.theory.deviation import deviation, discounted_features, independent

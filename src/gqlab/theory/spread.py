@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from gqlab.checks import FloatArray
-from gqlab.problem import Problem
+from gqlab.problems.problem import Problem
+from gqlab.support.checks import FloatArray
 from gqlab.theory.ergodicity import behaviour_chain
 from gqlab.theory.greedy import solve_poisson
 from gqlab.theory.sampled import MOST_NUMBERS, random_points

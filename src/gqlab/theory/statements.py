@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from gqlab.algorithms import GreedyGQ, VRGreedyGQ
-from gqlab.checks import FloatArray
-from gqlab.problem import Problem
+from gqlab.problems.problem import Problem
+from gqlab.support.checks import FloatArray
 from gqlab.theory.assumptions import HOLDS, Assumption
 from gqlab.theory.choose import constant_steps
 from gqlab.theory.greedy import LEAST_RHO, greedy_bound, poisson

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from gqlab import checks
 from gqlab.algorithms import Algorithm, GreedyGQ, VRGreedyGQ
-from gqlab.checks import FloatArray
-from gqlab.problem import Problem
+from gqlab.problems.problem import Problem
+from gqlab.support import checks
+from gqlab.support.checks import FloatArray
 from gqlab.theory.inputs import checked
 from gqlab.theory.practical import mean_dynamics_step_sizes
 
@@ -80,7 +80,7 @@ def try_steps(
     >>> tried.best.outcome < tried.start, tried.attempts[0].on_sphere
     (True, 1.0)
     """
-    from gqlab.engine.run import run
+    from gqlab.lab.run import run
 
     n_samples = checks.integer("n_samples", n_samples, least=1)
     edge = mean_dynamics_step_sizes(problem, theta0)

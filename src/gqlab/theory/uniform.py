@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from gqlab.checks import FloatArray
-from gqlab.problem import Problem
+from gqlab.problems.problem import Problem
+from gqlab.support.checks import FloatArray
 from gqlab.theory import vertices
 from gqlab.theory.deviation import MOST_WORK, NEGLIGIBLE, Deviation
 from gqlab.theory.ergodicity import Ergodicity, behaviour_chain

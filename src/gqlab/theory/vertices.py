@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gqlab.checks import FloatArray
-from gqlab.problem import Problem
+from gqlab.problems.problem import Problem
+from gqlab.support.checks import FloatArray
 
 #: Combinations of vertices up to which the enumeration is done; beyond it the caller keeps a looser bound.
 MOST_VERTICES = 50_000

@@ -1,1 +1,0 @@
-"""What agents reach on environments that everybody knows, measured by one command."""

@@ -1,0 +1,151 @@
+"""``gqlab fit``."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import tyro
+
+from gqlab.support import checks
+from gqlab.support.plain_json import print_json
+
+
+@dataclass(frozen=True)
+class Fit:
+    """Learn action values from logged data. Finished passes are kept: the same command goes on after a kill."""
+
+    files: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="FILE...", help_behavior_hint="")]
+    """Parquet files, patterns or folders, in the order of time."""
+
+    encoder: Annotated[str, tyro.conf.arg(metavar="NAME:NUMBER,KEY=VALUE")] = "fourier:2"
+    """The features, e.g. tiles:16,bins=8 or fourier:3. Bounds that are not given (low=-1/-2,high=1/2) are fitted to
+    the data."""
+
+    algorithm: Annotated[str, tyro.conf.arg(metavar="NAME")] = "VRGreedyGQ"
+    """VRGreedyGQ, GreedyGQ, QRC, QLearning, AveragedGreedyGQ, StreamingGreedyGQ, LeastSquaresGreedyGQ, FittedQ or
+    LSPI."""
+
+    eta: Annotated[float | None, tyro.conf.arg(help_behavior_hint="")] = None
+    """The step size of θ; features have a length of at most 1. Default: 0.1, or the algorithm's own."""
+
+    eta_omega: Annotated[float | None, tyro.conf.arg(help_behavior_hint="")] = None
+    """The step size of ω. Default: that of θ, or the algorithm's own."""
+
+    batch_size: Annotated[int | None, tyro.conf.arg(help_behavior_hint="")] = None
+    """The rows of a batch of VRGreedyGQ. Default: all."""
+
+    ridge: Annotated[float | None, tyro.conf.arg(help_behavior_hint="")] = None
+    """Of FittedQ and LSPI. Default: 1e-4."""
+
+    discount: float = 0.99
+    """γ."""
+
+    passes: int = 100
+    """Over the rows."""
+
+    column: Annotated[tuple[str, ...], tyro.conf.arg(metavar="[ROLE=NAME ...]", help_behavior_hint="")] = ()
+    """What a column means, where its name does not say so: action=lever, observation=x,v."""
+
+    env: Annotated[str | None, tyro.conf.arg(metavar="ID", help_behavior_hint="")] = None
+    """A Gymnasium environment in which the greedy policy is played at the end."""
+
+    episodes: int = 50
+    """That it plays."""
+
+    seed: int = 0
+    """Of the order of the rows, of batches and of the episodes."""
+
+    engine: Annotated[Literal["threads", "processes", "ray"] | None, tyro.conf.arg(help_behavior_hint="")] = None
+    """Share the files among workers, for data that do not fit one machine. Default: one process reads them."""
+
+    workers: Annotated[int | None, tyro.conf.arg(help_behavior_hint="")] = None
+    """Of the engine. Default: one for each core, of this machine or of the cluster."""
+
+    address: Annotated[str | None, tyro.conf.arg(metavar="HOST:PORT", help_behavior_hint="")] = None
+    """Of a Ray cluster to join, or auto. Default: this machine alone."""
+
+    out: Annotated[Path, tyro.conf.arg(metavar="DIR")] = Path("results/fit")
+    """The folder for the model, its history, the figure and report.html."""
+
+    json: tyro.conf.FlagCreatePairsOff[bool] = False
+    """Print what was learned as JSON instead of sentences."""
+
+
+def fit(options: Annotated[Fit, tyro.conf.arg(name="")]) -> None:
+    """Learn action values from logged data, and report what was learned."""
+    from gqlab.cli import fit_page
+    from gqlab.cli.health import columns_of
+    from gqlab.data.transitions import Transitions
+    from gqlab.encoders.specs import encoder_from_text
+    from gqlab.learn.fit.fit import fit as learn
+    from gqlab.support.files import check_writable, write_whole
+
+    if not options.files:
+        raise ValueError("files: none is given, expected Parquet files")
+    encoder = encoder_from_text(options.encoder)
+    engine = engine_from(options)
+    data = Transitions.from_parquet(list(options.files), columns_of(options.column))
+    algorithm = algorithm_of(options, data.n_rows)
+    check_writable(options.out)
+    # Ray prints what happens to its workers on stdout, which is for the report.
+    with contextlib.redirect_stdout(sys.stderr) if engine is not None else contextlib.nullcontext():
+        model = learn(
+            data,
+            encoder,
+            algorithm,
+            discount=options.discount,
+            n_passes=options.passes,
+            seed=options.seed,
+            checkpoint=options.out / "passes.npz",
+            engine=engine,
+        )
+    played = None if options.env is None else model.evaluate(options.env, options.episodes, seed=options.seed)
+    model.save(options.out / "model.npz")
+    text = fit_page.page(model, algorithm, data, played, options.out)
+    write_whole(options.out / "report.html", lambda file: file.write(text.encode()))
+    if options.json:
+        evaluation = None if played is None else played._asdict()
+        print_json({**model.metadata, "history": model.history, "evaluation": evaluation, "out": options.out})
+        return
+    print("\n".join(fit_page.summary(model, played)))
+    print(f"Written to {options.out}: report.html, model.npz, history.csv, history.png and .svg")
+
+
+def engine_from(options: Fit) -> Any:
+    """The engine that was asked for, if one was."""
+    from gqlab.tasks.engines import engine_of
+
+    if options.engine is None:
+        for name in ("workers", "address"):
+            if getattr(options, name) is not None:
+                raise ValueError(f"{name} is {getattr(options, name)}, but there is no engine: --engine names one")
+        return None
+    return engine_of(options.engine, options.workers, options.address)
+
+
+def algorithm_of(options: Fit, n_rows: int) -> Any:
+    """The algorithm of that name, with the numbers that it takes."""
+    from gqlab.learn.fit.fitting import IN_PASSES, SOLVERS
+
+    known = {kind.__name__: kind for kind in (*IN_PASSES, *SOLVERS)}
+    kind: Any = known[checks.one_of("algorithm", options.algorithm, known)]
+    takes = {field.name: field.default for field in fields(kind)}
+    given = {
+        "eta_theta": options.eta,
+        "eta_omega": options.eta_omega,
+        "batch_size": options.batch_size,
+        "ridge": options.ridge,
+    }
+    for name, value in given.items():
+        if value is not None and name not in takes:
+            raise ValueError(f"{name} is {value}, which {kind.__name__} does not take")
+    # Step sizes for features of length 1; where an algorithm has defaults of its own they stay.
+    eta = 0.1 if options.eta is None else options.eta
+    usual = {name: eta for name in ("eta_theta", "eta_omega") if takes.get(name) is not None}
+    usual["batch_size"] = n_rows
+    chosen = {**usual, **{name: value for name, value in given.items() if value is not None}}
+    return kind(**{name: value for name, value in chosen.items() if name in takes})

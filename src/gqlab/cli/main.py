@@ -1,0 +1,134 @@
+"""The command line: ``gqlab``. Each command is a function with typed arguments; this file only lists them."""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import functools
+import io
+import os
+import shutil
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import tyro
+
+from gqlab.cli.benchmark import benchmark
+from gqlab.cli.compare import compare
+from gqlab.cli.doctor import doctor
+from gqlab.cli.fit import fit
+from gqlab.cli.health import health
+from gqlab.cli.reproduce import list_experiments, reproduce
+from gqlab.cli.sweep import sweep
+from gqlab.cli.theory import rates, theory
+from gqlab.cli.train import train
+from gqlab.cli.watch import watch
+from gqlab.version import __version__
+
+COMMANDS: dict[str, Callable[..., None]] = {
+    "reproduce": reproduce,
+    "list": list_experiments,
+    "compare": compare,
+    "sweep": sweep,
+    "theory": theory,
+    "rates": rates,
+    "health": health,
+    "train": train,
+    "fit": fit,
+    "watch": watch,
+    "benchmark": benchmark,
+    "doctor": doctor,
+}
+
+DESCRIPTION = """Provably convergent off-policy control: Greedy-GQ and VR-Greedy-GQ.
+
+gqlab --version prints the version; gqlab COMMAND --help the options of a command."""
+
+#: What the shell is told; docs/cli.md explains each of them.
+BAD_INPUT, INTERRUPTED, NOBODY_READS = 2, 130, 141
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Entry point. Bad input, and a package that is missing: one line on stderr and exit status 2."""
+    if sys.stderr is None:  # closed, as by a daemon: remarks go nowhere, and not to stdout
+        sys.stderr = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
+    try:
+        if (sys.argv[1:] if arguments is None else list(arguments)) == ["--version"]:
+            print(f"gqlab {__version__}")
+        else:
+            _parse(arguments)()
+        sys.stdout.flush()
+    except BrokenPipeError:  # as in ``gqlab list | head -1``
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or the interpreter would say so at its end
+        raise SystemExit(NOBODY_READS) from None
+    except (ValueError, OSError, ImportError) as error:
+        missing = isinstance(error, FileNotFoundError) and error.filename is not None
+        print(f"gqlab: {f'there is no {error.filename}' if missing else error}", file=sys.stderr)  # type: ignore[union-attr]
+        raise SystemExit(BAD_INPUT) from None
+    except KeyboardInterrupt:
+        print("gqlab: interrupted; the same command goes on from what it kept", file=sys.stderr)
+        raise SystemExit(INTERRUPTED) from None
+
+
+#: Columns below which help is not set: the parser never ends where a line holds no word.
+LEAST_COLUMNS = 40
+
+
+@contextlib.contextmanager
+def _wide_enough() -> Iterator[None]:
+    """A terminal of at least so many columns, as far as the parser knows."""
+    before = os.environ.get("COLUMNS")
+    os.environ["COLUMNS"] = str(max(shutil.get_terminal_size().columns, LEAST_COLUMNS))
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["COLUMNS"]
+        else:
+            os.environ["COLUMNS"] = before
+
+
+def _parse(arguments: Sequence[str] | None) -> Callable[[], None]:
+    """The command that the arguments ask for, not yet begun."""
+    name = next(iter(sys.argv[1:] if arguments is None else arguments), "")
+    if name and not name.startswith("-") and name not in COMMANDS:
+        near = difflib.get_close_matches(name, COMMANDS, 1)
+        wanted = f"did you mean {near[0]}?" if near else f"expected one of {', '.join(COMMANDS)}"
+        raise ValueError(f"there is no command {name!r}: {wanted}")
+    errors = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(errors), _wide_enough():
+            command: Callable[[], None] = tyro.extras.subcommand_cli_from_dict(
+                {name: _later(command) for name, command in COMMANDS.items()},
+                prog="gqlab",
+                description=DESCRIPTION,
+                args=arguments,
+            )
+        return command
+    except SystemExit as end:
+        if end.code == BAD_INPUT:
+            raise ValueError(_one_line(errors.getvalue(), name if name in COMMANDS else "")) from None
+        raise
+
+
+def _later(command: Callable[..., None]) -> Callable[..., Callable[[], None]]:
+    """``command`` with its arguments, to be called when they are known to be right."""
+
+    @functools.wraps(command)
+    def bound(*args: Any, **kwargs: Any) -> Callable[[], None]:
+        return functools.partial(command, *args, **kwargs)
+
+    return bound
+
+
+def _one_line(box: str, command: str) -> str:
+    """What a box of several lines says, up to its first rule, and where more is said."""
+    words: list[str] = []
+    for line in box.splitlines():
+        text = line.strip("│╭╮╰╯ \t")
+        if words and text.startswith("─"):
+            break
+        if text and not text.startswith("─"):
+            words.append(text)
+    return " ".join([*words, f"({' '.join(filter(None, ('gqlab', command)))} --help tells more)"])

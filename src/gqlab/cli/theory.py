@@ -1,0 +1,179 @@
+"""``gqlab theory`` and ``gqlab rates``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from json import loads
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from gqlab.algorithms import GreedyGQ, VRGreedyGQ
+from gqlab.mdp.finite import FiniteMDP
+from gqlab.operators import Softmax
+from gqlab.problems.features import random_features
+from gqlab.problems.garnet import garnet
+from gqlab.problems.problem import Problem
+from gqlab.support import checks
+from gqlab.support.checks import FloatArray
+from gqlab.support.plain_json import print_json
+from gqlab.theory.adversary import largest_ratios
+from gqlab.theory.analyse import analyse
+from gqlab.theory.choose import schedule, start_terms
+from gqlab.theory.companion import GreedyReport, analyse_greedy
+from gqlab.theory.constants import corrected
+from gqlab.theory.exponents import Growth, greedy_plan, growth, one_ball_note, stays_note
+from gqlab.theory.report import Report, plain
+from gqlab.theory.search import least_samples
+from gqlab.theory.sharp import Sharp, sharp_constants
+from gqlab.theory.tried import try_steps
+
+#: The paper's own settings; R and σ, which it does not give, as in the experiments here.
+SETTINGS = {
+    "garnet": {"eta_theta": 0.02, "eta_omega": 0.01, "batch_size": 3000, "n_samples": 100_000},
+    "frozen-lake": {"eta_theta": 0.2, "eta_omega": 0.1, "batch_size": 3000, "n_samples": 200_000},
+}
+
+
+def paper_problem(name: str, seed: int) -> Problem:
+    """The paper's Garnet(5,3,2,4) or Frozen Lake, softmax with σ = 1."""
+    if name == "garnet":
+        mdp = garnet(n_states=5, n_actions=3, branching=2, discount=0.95, seed=seed)
+        return Problem(mdp, random_features(mdp, dim=4, kind="uniform", seed=seed), target=Softmax(1.0))
+    mdp = FiniteMDP.from_gymnasium("FrozenLake-v1", discount=0.95)
+    return Problem(mdp, random_features(mdp, dim=8, kind="gaussian", seed=seed), target=Softmax(1.0))
+
+
+def theory(
+    problem: Literal["garnet", "frozen-lake"],
+    /,
+    *,
+    algorithm: Literal["vr-greedy-gq", "greedy-gq"] = "vr-greedy-gq",
+    sampling: Literal["markov", "iid"] = "markov",
+    eta_theta: float | None = None,
+    eta_omega: float | None = None,
+    batch_size: int | None = None,
+    radius: float = 100.0,
+    radius_omega: float | Literal["proved"] | None = None,
+    n_epochs: int | None = None,
+    epsilon: float | None = None,
+    ratios: bool = False,
+    exponents: bool = False,
+    seed: int = 0,
+    json: bool = False,
+) -> None:
+    """What the convergence theorems say about one of the paper's problems, at the paper's settings or at yours.
+
+    Args:
+        problem: Which of the paper's problems.
+        algorithm: VR-Greedy-GQ, or plain Greedy-GQ with its companion theorem.
+        sampling: One trajectory, or independent samples (for the sharper theorems), which no run draws.
+        eta_theta: η_θ; default: the paper's (Garnet 0.02, Frozen Lake 0.2).
+        eta_omega: η_ω; default: the paper's (Garnet 0.01, Frozen Lake 0.1).
+        batch_size: M; default: the paper's 3000.
+        radius: R, the radius of the projection.
+        radius_omega: R_ω, the radius of ω's projection; default: R. "proved": the least one that is proved to hold ω*.
+        n_epochs: T; default: the epochs that the paper's budget allows.
+        epsilon: Also print the schedules that bring each bound to this ε.
+        ratios: Also print the largest left/right that an adversary finds of every constant and inequality.
+        exponents: Also print the least samples for ε from 1e-2 to 1e-8 by each theorem, and their slopes.
+        seed: Of the random kernel, features and the initial point θ_0 ~ N(0, I).
+        json: Print the report as JSON.
+    """
+    paper = SETTINGS[problem]
+    M = checks.integer("batch_size", paper["batch_size"] if batch_size is None else batch_size, least=1)
+    T = max(1, int(paper["n_samples"]) // M) if n_epochs is None else n_epochs
+    steps = (
+        paper["eta_theta"] if eta_theta is None else eta_theta,
+        paper["eta_omega"] if eta_omega is None else eta_omega,
+    )
+    subject = paper_problem(problem, checks.integer("seed", seed, least=0))
+    theta0 = np.random.default_rng([seed, 2]).standard_normal(subject.dim)
+    own: Any = radius_omega
+    c = None  # a report alone is given even where there are no constants
+    if epsilon is not None or ratios or exponents or own == "proved":
+        c = sharp_constants(subject, radius, None if own == "proved" else radius if own is None else own, sampling)
+        own = c.R_omega if own == "proved" else own
+    common: dict[str, Any] = {"theta0": theta0, "sampling": sampling}
+    report: Report | GreedyReport
+    if algorithm == "greedy-gq":
+        report = analyse_greedy(subject, GreedyGQ(*steps, radius=radius, radius_omega=own), n_samples=T * M, **common)
+    else:
+        made = VRGreedyGQ(*steps, batch_size=M, radius=radius, radius_omega=own)
+        report = analyse(subject, made, n_epochs=T, **common)
+    plans = {} if epsilon is None or c is None else _plans(subject, algorithm, epsilon, c, theta0)
+    tried = try_steps(subject, radius, theta0, M if algorithm == "vr-greedy-gq" else None)
+    found = largest_ratios(subject, c) if ratios and c is not None else {}
+    grown: tuple[Growth, ...] = ()
+    if exponents and c is not None:
+        start = start_terms(subject, theta0, None, c.R, c.R_omega)
+        grown = growth(subject, c, start, theta0_norm=float(np.linalg.norm(theta0)))
+    if json:
+        more: dict[str, Any] = {"schedules": {name: plain(plan) for name, plan in plans.items()}, "tried": plain(tried)}
+        more |= {"ratios": found, "exponents": plain(grown)}
+        print_json(loads(report.to_json()) | more)
+        return
+    print(report)
+    print(f"  practical: {'no stationary point found' if tried is None else tried}")
+    for name, plan in plans.items():
+        print(f"  schedule, {name}: {plan}")
+    for name, value in found.items():
+        print(f"  largest ratio found, {name}: {value:.4f}")
+    for case in grown:
+        print(f"  {case}")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What it takes to bring one bound to ε."""
+
+    epsilon: float
+    samples: float
+    bound: float
+    detail: str
+    note: str = ""  # what of the theorem is not shown here
+
+    def __str__(self) -> str:
+        return f"ε = {self.epsilon:g}: {self.samples:.3g} samples ({self.detail}{self.note and f'; {self.note}'})"
+
+
+def _plans(problem: Problem, algorithm: str, epsilon: float, c: Sharp, theta0: FloatArray) -> dict[str, Plan]:
+    """The least numbers of samples, by theorem."""
+    start, norm = start_terms(problem, theta0, None, c.R, c.R_omega), float(np.linalg.norm(theta0))
+    if algorithm == "greedy-gq":
+        best = greedy_plan(problem, c, epsilon, start, norm)
+        pair = f"η_θ = {best.eta_theta:.3g}, η_ω = {best.eta_omega:.3g}"
+        return {"greedy": Plan(epsilon, best.samples, best.bound, pair, stays_note([best.leaves]))}
+    out, one_ball = {}, one_ball_note(problem, corrected(problem, c.R))
+    for version in ("printed", "corrected"):
+        old = schedule(problem, epsilon, c.R, version, theta0)
+        note = "" if old.moves_float64 else "; such a step does not change a float64 parameter of size R"
+        pair = f"T = {float(old.n_epochs):.3g}, M = {float(old.batch_size):.3g}, η_θ = {old.eta_theta:.3g}"
+        detail = f"{pair}, η_ω = {old.eta_omega:.3g}{note}"
+        out[version] = Plan(epsilon, float(old.samples), old.bound, detail, one_ball)
+    for name, theorem, order in (("interior", "interior", 2), ("interior, Lipschitz ω* alone", "interior", 1),
+                                 ("projected", "projected", 2)):  # fmt: skip
+        plan = least_samples(c, theorem, epsilon, start, order, norm)
+        pair = f"T = {plan.n_epochs:.3g}, M = {float(plan.batch_size):.3g}, η_θ = {plan.eta_theta:.3g}"
+        note = "" if plan.leaves is None else stays_note([plan.leaves])
+        out[name] = Plan(epsilon, plan.samples, plan.bound, f"{pair}, η_ω = {plan.eta_omega:.3g}", note)
+    return out
+
+
+def rates(*, out: Path = Path("results/rates"), quick: bool = False, seed: int = 0, json: bool = False) -> None:
+    """Measure how many samples Greedy-GQ and VR-Greedy-GQ need for ε on random Garnets, beside what the theorems say.
+
+    Args:
+        out: Where the tables, the numbers and the figure go: rates.md, rates.json and rates.png.
+        quick: A tiny version of everything, to try the command; it writes rates-quick.md and so on.
+        seed: Of the Garnets and the runs; the documentation's rates are those of 3, the reproduction's of 2026.
+        json: Print the numbers, as in rates.json, instead of the tables.
+    """
+    from gqlab.studies.rates import rates as experiment
+
+    measured, text = experiment.main(out, quick=quick, seed=checks.integer("seed", seed, least=0))
+    if json:
+        print_json(measured.to_dict())
+    else:
+        print(f"{text}\n\n{measured.seconds:.0f} seconds; written to {out}")

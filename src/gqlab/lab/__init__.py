@@ -1,0 +1,1 @@
+"""One run and what is made of it: results, metrics, floors, frames."""

@@ -1,0 +1,192 @@
+"""The statistical floor: what the samples of a run allow, whatever the algorithm.
+
+Put the samples that a run has seen into the objective (their counts in place of D and P), go to its stationary point,
+and take the exact ‖∇J‖² there. It falls like 1/n, and is the natural unit for the error of every algorithm that saw the
+same samples. It is no lower bound: a method that has not yet travelled a flat direction can lie below it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import csr_array
+
+from gqlab.engine.compiled import entry
+from gqlab.engine.cpu import map_apart
+from gqlab.exact.moments import Moments, as_dense
+from gqlab.exact.objective import Objective
+from gqlab.exact.stationary import DAMPING, descend, is_smooth, none_need_exist
+from gqlab.problems.problem import Problem
+from gqlab.rules.dispatch import at
+from gqlab.samples.streams import STOP_LOOK, Identity, draw, start
+from gqlab.samples.tables import problem_tables
+from gqlab.support import checks
+from gqlab.support.checks import FloatArray
+
+#: ‖∇Ĵ‖² at which a point is stationary for the empirical objective.
+STATIONARY = 1e-20
+
+#: Numbers that the searches of one batch may hold at a time.
+BATCH_NUMBERS = 20_000_000
+
+
+@dataclass(frozen=True)
+class Floor:
+    """The floor of one run.
+
+    Attributes
+    ----------
+    theta : (d,) array
+        The stationary point of the empirical objective.
+    gradient_squared : float
+        ‖∇J‖² there, exact: the floor.
+    empirical_mspbe, empirical_gradient_squared : float
+        Ĵ and ‖∇Ĵ‖² there.
+    """
+
+    theta: FloatArray
+    gradient_squared: float
+    empirical_mspbe: float
+    empirical_gradient_squared: float
+
+
+def floor(
+    problem: Problem,
+    n_samples: int,
+    seed: int = 0,
+    run: int = 0,
+    *,
+    theta0: ArrayLike | None = None,
+    theta: ArrayLike | None = None,
+) -> Floor:
+    """The stationary point of the objective made of the first samples of run ``run`` of ``seed``, and ‖∇J‖² there.
+
+    It is searched from ``theta0``, where the run began (default 0), and from ``theta`` where it ended, if given; of two
+    stationary points that with the smaller Ĵ is taken. ``ValueError`` where there is none.
+
+    Examples
+    --------
+    >>> import gqlab as gq
+    >>> mdp = gq.garnet(seed=0)
+    >>> problem = gq.Problem(mdp, gq.random_features(mdp, dim=4))
+    >>> floors = [gq.floor(problem, n).gradient_squared for n in (1000, 100_000)]
+    >>> floors[0] > 10 * floors[1]
+    True
+    """
+    checks.instance("problem", problem, Problem, "a Problem")
+    n = checks.integer("n_samples", n_samples, least=1, below=2**48)
+    seed = checks.integer("seed", seed, least=0, below=2**64)
+    run = checks.integer("run", run, least=0, below=2**63)
+    d = problem.dim
+    starts = [np.zeros(d) if theta0 is None else checks.array("theta0", theta0, (d,))]
+    starts += [] if theta is None else [checks.array("theta", theta, (d,))]
+    found = floors(problem, count_samples(problem, [n], seed, [run])[0], np.array(starts)[None])
+    if np.isnan(found.gradient_squared[0]):
+        raise ValueError(f"n_samples: {no_floor(problem, f'the {n} samples of run {run}')}")
+    return Floor(found.theta[0], *(float(column[0]) for column in (
+        found.gradient_squared, found.empirical_mspbe, found.empirical_gradient_squared
+    )))  # fmt: skip
+
+
+def floor_multiple(problem: Problem, result: Any) -> float:
+    """How many times the floor a result ends: see :meth:`gqlab.RunResult.floor_multiple`."""
+    checks.instance("problem", problem, Problem, "a Problem")
+    if result.metadata["problem"] != problem.fingerprint or result.theta.shape[-1] != problem.dim:
+        raise ValueError("problem: the result is of another one")
+    if not result.algorithm.follows_trajectory:
+        raise ValueError(f"result is of {result.algorithm!r}, which samples trajectories of its own: it has no floor")
+    n, runs = int(result.samples[-1]), range(len(result.theta))
+    if n < 1:
+        raise ValueError("result has no samples yet")
+    last = np.asarray(result.theta[:, -1], dtype=np.float64)
+    starts = np.stack([np.asarray(result.theta[:, 0], dtype=np.float64), last], axis=1)
+    found = floors(problem, count_samples(problem, [n], result.metadata["seed"], runs)[0], starts)
+    lost = np.flatnonzero(np.isnan(found.gradient_squared))
+    if len(lost):
+        raise ValueError("problem: " + no_floor(problem, f"the {n} samples of run {lost[0]}"))
+    here = (problem.exact.gradient(last) ** 2).sum(axis=-1)
+    return float(here.mean() / found.gradient_squared.mean())
+
+
+def no_floor(problem: Problem, samples: str) -> str:
+    """What to say where no zero of the empirical gradient was found."""
+    smooth = is_smooth(problem.target, problem.mdp.n_actions)
+    reason = "another theta0 may lead to one" if smooth else none_need_exist(problem.target)
+    return f"no stationary point of the objective made of {samples} was found, so that they set no floor: {reason}"
+
+
+@dataclass(frozen=True)
+class Floors:
+    """The floors of n runs; NaN where the objective of a run's samples has no stationary point that was found."""
+
+    theta: FloatArray  # (n, d)
+    gradient_squared: FloatArray  # (n,)
+    empirical_mspbe: FloatArray  # (n,)
+    empirical_gradient_squared: FloatArray  # (n,)
+
+
+def floors(problem: Problem, counts: NDArray[np.int64], starts: FloatArray) -> Floors:
+    """The floors for the counts (n, K) of transitions in n runs, searched from ``starts`` (n, k, d)."""
+    n_rows, d = problem.rows.shape
+    per_search = len(DAMPING) * n_rows + d * n_rows * d
+    size = max(1, BATCH_NUMBERS // (starts.shape[1] * per_search))
+    parts = [_floors(problem, counts[i : i + size], starts[i : i + size]) for i in range(0, len(counts), size)]
+    return Floors(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+
+
+def _floors(problem: Problem, counts: NDArray[np.int64], starts: FloatArray) -> tuple[FloatArray, ...]:
+    n, k, d = starts.shape
+    objective = empirical_objective(problem, counts)
+    twice = objective.take(np.repeat(np.arange(n), k))
+    found = descend(twice, starts.reshape(-1, d))
+    g = np.nan_to_num(found.gradient_norm**2, nan=np.inf).reshape(n, k)
+    # Where a search found nothing, any point will do.
+    ends = np.where((g <= STATIONARY)[..., None], found.theta.reshape(n, k, d), 0.0)
+    J = twice.value(ends.reshape(-1, 1, d))[:, 0].reshape(n, k)
+    best, each = np.where(g <= STATIONARY, J, np.inf).argmin(axis=1), np.arange(n)
+    theta, stationary = ends[each, best], g[each, best] <= STATIONARY
+    exact = (problem.exact.gradient(theta) ** 2).sum(axis=-1)
+    return theta, np.where(stationary, exact, np.nan), J[each, best], g[each, best]
+
+
+def empirical_objective(problem: Problem, counts: NDArray[np.int64]) -> Objective:
+    """J with the counts (n, K) of the transitions in place of D and P."""
+    tables, d = problem_tables(problem), problem.dim
+    met = np.flatnonzero(counts.any(axis=0))
+    share = counts[:, met] / counts.sum(axis=1, keepdims=True)  # (n, K)
+    phi, s_next = as_dense(problem.rows[tables.samples.row[met]]), tables.transitions[met, 2]
+    C = (share @ (phi[:, :, None] * phi[:, None, :]).reshape(len(phi), -1)).reshape(-1, d, d)
+    b = (share * tables.samples.reward[met]) @ phi
+    into = csr_array((np.ones(len(met)), (s_next, np.arange(len(met)))), shape=(problem.mdp.n_states, len(met)))
+    discounted = share * tables.samples.discount[met]
+    K = np.stack([(into @ (weight[:, None] * phi)).T for weight in discounted])
+    return Objective(problem.rows, problem.target, Moments(0.5 * (C + np.swapaxes(C, -1, -2)), b, K))
+
+
+def count_samples(problem: Problem, at_samples: Sequence[int], seed: int, runs: Sequence[int]) -> NDArray[np.int64]:
+    """How often each transition is among the first samples of each run, (len(at_samples), n_runs, K).
+
+    ``at_samples`` rises; the transitions are those of ``problem_tables(problem)``.
+    """
+    tables = problem_tables(problem)
+    checks.memory("n_samples", at_samples[-1], len(at_samples) * len(runs) * len(tables.transitions))
+    counts = np.zeros((len(at_samples), len(runs), len(tables.transitions)), dtype=np.int64)
+    ends, chain, stop = np.array(at_samples, dtype=np.int64), at(tables.chain, 0), np.zeros(1, dtype=np.int64)
+    map_apart(lambda k: _count(chain, Identity(np.uint64(seed), runs[k]), ends, counts[:, k], stop), stop, len(runs))
+    return counts
+
+
+@entry
+def _count(stream, run, ends, counts, stop):
+    cursor, t = start(stream, run), 0
+    for k in range(len(ends)):
+        if k > 0:
+            counts[k] = counts[k - 1]
+        while t < ends[k] and (t & (STOP_LOOK - 1) != 0 or stop[0] == 0):
+            x, cursor = draw(stream, run, cursor, t)
+            counts[k, x] += 1
+            t += 1

@@ -1,0 +1,137 @@
+"""Metrics of a run: one number for each record of each run, by name or by a function of one's own.
+
+============  ======================================================================  ==================
+name          exact, at the recorded θ, where the problem is given                    without it
+============  ======================================================================  ==================
+``gradient``  ‖∇J(θ)‖²                                                                what was watched
+``mspbe``     J(θ)                                                                    what was watched
+``reward``    the long-run average reward of π_θ                                      what was watched
+``value``     the discounted value of π_θ where an episode begins                     –
+============  ======================================================================  ==================
+
+What was watched is the mean over all updates so far; ``gradient.lowest`` and ``gradient.largest`` are the other two. A
+run that has diverged is worse than every other: from there on it counts as infinite. One number that a function gives
+for a whole result is taken at its word.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from gqlab.lab.results import RunResult
+from gqlab.measure.watch import Watched
+from gqlab.problems.problem import Problem
+from gqlab.support import checks
+from gqlab.support.checks import FloatArray
+from gqlab.support.files import one_line
+
+#: A name, or a function of a result that gives a number, (n_runs,) or (n_runs, n_records) of them.
+Metric = str | Callable[[RunResult], Any]
+
+EXACT: dict[str, Callable[[Problem, FloatArray], FloatArray]] = {
+    "gradient": lambda problem, theta: (problem.exact.gradient(theta) ** 2).sum(axis=-1),
+    "mspbe": lambda problem, theta: problem.exact.mspbe(theta),
+    "reward": lambda problem, theta: problem.exact.average_reward(theta),
+    "value": lambda problem, theta: problem.exact.value(theta) @ problem.mdp.start,
+}
+
+#: The names whose larger values are the better ones.
+GAINS = ("reward", "value")
+
+#: The names of what falls by powers of ten: their axes are of powers in every picture.
+FALLING = ("gradient", "mspbe")
+
+TITLES = {
+    "gradient": "‖∇J(θ)‖²",
+    "mspbe": "J(θ)",
+    "reward": "average reward of π",
+    "value": "value of π at the start",
+}
+
+#: A recorded θ with a larger entry has left the numbers whose squares are finite: it counts as infinite.
+LARGEST = 1e60
+
+
+def check_metric(metric: Any, problem: Problem | None, watched: Sequence[str]) -> Metric:
+    """A metric as it is given; None is the first that was watched, or else ``gradient``."""
+    if metric is None:
+        metric = "gradient" if problem is not None or not watched else watched[0]
+    if callable(metric):
+        return metric
+    seen = [word for name in watched for word in (name, *(f"{name}.{statistic}" for statistic in Watched._fields))]
+    known = [*(EXACT if problem is not None else ()), *seen]
+    if problem is None and isinstance(metric, str) and metric in EXACT and metric not in known:
+        raise ValueError(f"metric is {metric!r}, which was not watched: give the problem, or run with watch=")
+    return checks.one_of("metric", metric, dict.fromkeys(known))
+
+
+def is_gain(metric: Metric) -> bool:
+    """Whether more of it is better."""
+    return isinstance(metric, str) and metric.partition(".")[0] in GAINS
+
+
+def is_falling(metric: Metric) -> bool:
+    """Whether it is one of those that fall by powers of ten."""
+    return isinstance(metric, str) and metric.partition(".")[0] in FALLING
+
+
+def title(metric: Metric, problem: Problem | None) -> str:
+    """What an axis says of a metric."""
+    if callable(metric):
+        name = getattr(metric, "__name__", "metric")
+        return "metric" if name == "<lambda>" else name.replace("_", " ")
+    name, _, statistic = metric.partition(".")
+    if problem is not None and not statistic:
+        return TITLES[name]
+    return f"{statistic or 'mean'} of {TITLES[name]} so far"
+
+
+def check_problem(problem: Any, result: RunResult, name: str = "problem") -> None:
+    """``problem`` is the one that the result is of."""
+    checks.instance(name, problem, Problem, "a Problem")
+    if result.metadata["problem"] != problem.fingerprint or result.theta.shape[-1] != problem.dim:
+        raise ValueError(f"{name} is {problem!r}, which is not the one of this result")
+
+
+def values(result: RunResult, metric: Metric, problem: Problem | None) -> FloatArray:
+    """A metric at every record of every run, (n_runs, n_records), or what a function of one's own gives of it."""
+    if callable(metric):
+        found = _own(result, metric)
+    elif problem is not None and metric in EXACT:
+        large = np.abs(result.theta).max(axis=-1) > LARGEST
+        at = np.where(large[..., None], 0.0, result.theta)
+        found = np.where(large, -np.inf if is_gain(metric) else np.inf, EXACT[metric](problem, at))
+    else:
+        name, _, statistic = metric.partition(".")
+        if name not in result.watched:
+            raise ValueError(f"metric is {metric!r}, which was not watched in every result")
+        found = np.array(getattr(result.watched[name], statistic or "mean"))
+    lost = result.diverged[:, None] & (result.updates > result.diverged_at[:, None])  # (n_runs, n_records)
+    if found.ndim:
+        found[lost if found.ndim == 2 else lost.any(axis=1)] = -np.inf if is_gain(metric) else np.inf
+    return found
+
+
+def _own(result: RunResult, metric: Callable[[RunResult], Any]) -> FloatArray:
+    try:
+        given = metric(result)
+    except Exception as error:
+        raise ValueError(f"metric fails: {type(error).__name__}: {one_line(error)}") from error
+    found = checks.numbers("metric", given)
+    n_runs, n_records, _ = result.theta.shape
+    if found.shape not in ((), (n_runs,), (n_runs, n_records)):
+        raise ValueError(
+            f"metric gives shape {found.shape}, expected a number, ({n_runs},) or ({n_runs}, {n_records}): "
+            "one for each run, or for each record of each run"
+        )
+    return found
+
+
+def final(result: RunResult, metric: Metric, problem: Problem | None) -> FloatArray:
+    """A metric of every run at its end, (n_runs,); NaN counts as infinite, as a run does that has diverged."""
+    found = values(result, metric, problem)
+    last = found[:, -1] if found.ndim == 2 else np.broadcast_to(found, (len(result.theta),))
+    return np.where(np.isnan(last), -np.inf if is_gain(metric) else np.inf, last)

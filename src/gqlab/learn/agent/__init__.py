@@ -1,0 +1,1 @@
+"""An agent beside an environment."""

@@ -1,0 +1,315 @@
+"""An agent: it acts in an environment and learns beside it, with the verbs of Stable-Baselines3."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gqlab.algorithms import Algorithm, Sarsa, check_algorithm
+from gqlab.algorithms.schedules import LinearDecay, share
+from gqlab.encoders import as_encoder
+from gqlab.learn.agent.callbacks import Callback, as_callbacks
+from gqlab.learn.agent.core import check_live, make_live
+from gqlab.learn.agent.live import COLLECTED, DIVERGED, UPDATES, Live
+from gqlab.learn.agent.workers import Episodes, Worker, make_worker
+from gqlab.learn.environments import EVALUATION, env_of, is_vector, make_env, play, recipe_of, single_spaces
+from gqlab.learn.linear_q import Evaluation, LinearQ
+from gqlab.operators import Greedy, Operator
+from gqlab.support import checks
+from gqlab.support.checks import FloatArray
+
+#: Steps between two looks at the progress bar.
+CHUNK = 2000
+
+
+class Agent:
+    """A linear agent beside an environment: ``gq.Agent(env, encoder, algorithm).learn(100_000)``.
+
+    It acts with probability ε at random and else by its own action values, and updates them after every step: with an
+    algorithm that moves along one sample at a time at once, with :class:`gqlab.VRGreedyGQ` when a batch is full (its
+    epoch is then made at one go). A truncated episode is not a terminated one: its last value still counts.
+
+    Parameters
+    ----------
+    env : str or Gymnasium environment
+        An id, an environment, or a vector environment (autoreset in the next or in the same step); discrete actions.
+    encoder : encoder
+        Such as :class:`gqlab.TileCoder`; bounds that it was not given are those of the observation space.
+    algorithm : GreedyGQ, VRGreedyGQ, QRC, QLearning or Sarsa
+        All but VRGreedyGQ take ``trace=λ``. Entries of a trace add up to no more than the larger of them, which
+        replaces those of binary features; where the target is greedy an exploring action ends a trace. A batch's mean
+        knows no trace: there are none together with variance reduction.
+    discount : float
+    epsilon : float or LinearDecay
+        The share of actions taken at random.
+    target : Operator
+        What the updates bootstrap from; Sarsa has its own, the action taken next. With a softmax or a mellowmax the
+        agent acts by its policy.
+    seed : int
+        Of everything: exploration, batches, the environment's episodes.
+
+    Attributes
+    ----------
+    episodes
+        The finished episodes: lists ``returns``, ``lengths`` and ``ends``, ``mean_return(n)`` and ``mean_length(n)`` of
+        the last n.
+
+    Examples
+    --------
+    >>> import gqlab as gq
+    >>> agent = gq.Agent("MountainCar-v0", gq.TileCoder(n_tilings=4, bins=4), gq.Sarsa(0.3, trace=0.9))
+    >>> agent.learn(2000).num_timesteps
+    2000
+    >>> action, _ = agent.predict([-0.5, 0.0])
+    >>> action in (0, 1, 2)
+    True
+    """
+
+    def __init__(
+        self,
+        env: Any,
+        encoder: Any,
+        algorithm: Algorithm,
+        *,
+        discount: float = 0.99,
+        epsilon: float | LinearDecay = 0.1,
+        target: Operator | None = None,
+        seed: int = 0,
+    ) -> None:
+        check_algorithm("algorithm", algorithm)
+        check_live(algorithm)
+        self.target = Greedy() if target is None else target
+        checks.instance("target", self.target, Operator, "an operator such as gqlab.Greedy()")
+        if self.target.tables():
+            raise ValueError(f"target is {self.target!r}: an agent improves its policy; a given one is for gqlab.fit")
+        if isinstance(algorithm, Sarsa) and type(self.target) is not Greedy:
+            raise ValueError(f"target is {self.target!r}: that of Sarsa is the action that is taken next")
+        self.algorithm = algorithm
+        self.discount = checks.number("discount", discount, least=0, most=1)
+        self.epsilon = share("epsilon", epsilon)
+        self.seed = checks.integer("seed", seed, least=0, below=2**63)
+        self.env = make_env(env)
+        flat, self.n_actions = single_spaces(self.env)
+        self.encoder = _fitted(encoder, self.env, flat.size)
+        n_envs = self.env.num_envs if is_vector(self.env) else 1
+        self._live: Live = make_live(
+            self.encoder,
+            self.n_actions,
+            n_envs,
+            self.algorithm,
+            self.target,
+            self.discount,
+            self.epsilon,
+            self.seed,
+        )
+        self._model: tuple[int, LinearQ] | None = None
+        self.episodes = Episodes()
+        self._worker: Worker = make_worker(self.env, self.encoder, self._live, self.episodes, self.seed)
+
+    def __repr__(self) -> str:
+        return f"Agent({self.env}, {self.encoder!r}, {self.algorithm!r})"
+
+    # --- Where it stands ---------------------------------------------------------------------------------------------
+
+    @property
+    def num_timesteps(self) -> int:
+        """The steps that its environments have made."""
+        return self._worker.steps
+
+    @property
+    def n_updates(self) -> int:
+        """The updates that were made."""
+        return int(self._live.counts[UPDATES])
+
+    @property
+    def waiting(self) -> int:
+        """Of VRGreedyGQ: the transitions that wait for their batch to be full."""
+        return int(self._live.counts[COLLECTED])
+
+    @property
+    def diverged(self) -> bool:
+        """Whether an update would have left the finite numbers: from there on nothing is learned."""
+        return self._live.counts.item(DIVERGED) > 0
+
+    @property
+    def theta(self) -> FloatArray:
+        """One row of weights for each action, (n_actions, K)."""
+        return _values(self._live.point.theta).reshape(self.n_actions, -1)
+
+    @property
+    def omega(self) -> FloatArray:
+        """ω in the same form."""
+        return _values(self._live.point.omega).reshape(self.n_actions, -1)
+
+    @property
+    def model(self) -> LinearQ:
+        """What was learned so far, as a model of its own."""
+        about = {
+            "algorithm": self.algorithm.to_dict(),
+            "timesteps": self.num_timesteps,
+            "seed": self.seed,
+            "env": recipe_of(self.env),
+        }
+        discount = min(self.discount, np.nextafter(1.0, 0.0))
+        return LinearQ(self.theta, self.encoder, self.target, discount, metadata=about)
+
+    # --- Stable-Baselines3's verbs -----------------------------------------------------------------------------------
+
+    def learn(
+        self,
+        total_timesteps: int,
+        callback: Callback | Callable[[Agent], Any] | list[Any] | None = None,
+        progress_bar: bool = False,
+        log: str | os.PathLike[str] | None = None,
+    ) -> Agent:
+        """Make so many more steps, and learn from them.
+
+        Parameters
+        ----------
+        total_timesteps : int
+            Steps of the environment; of a vector environment together, rounded up to whole steps of all.
+        callback : Callback, function or list, optional
+            Such as :class:`gqlab.EvalCallback`. A function is called with the agent after every step, and ends
+            learning by returning False.
+        progress_bar : bool
+            Steps, and the mean return of the last episodes, on stderr.
+        log : path, optional
+            A folder for ``progress.csv``, and for TensorBoard's event files where ``tensorboard`` is installed.
+        """
+        from gqlab.learn.agent.logs import Log, progress_of
+
+        total = checks.integer("total_timesteps", total_timesteps, least=0, below=2**48)
+        callbacks = as_callbacks(callback)
+        if log is not None:
+            callbacks.insert(0, Log(checks.path("log", log)))  # first: what a checkpoint goes on from has its row
+        end = self.num_timesteps + total
+        with progress_of(self, total, progress_bar) as advance_bar:
+            for each in callbacks:
+                each.on_training_start(self)
+            try:
+                self._learn_until(end, callbacks, advance_bar)
+            finally:
+                for each in callbacks:
+                    each.on_training_end(self)
+        self._warn()
+        return self
+
+    def _warn(self) -> None:
+        """Say so where learning has ended."""
+        if self.diverged:
+            warnings.warn(
+                f"the agent diverged in step {self._live.counts.item(DIVERGED)} and learns no more: make a new one "
+                "with a smaller step size, or with a radius",
+                RuntimeWarning,
+                stacklevel=3,
+            )
+
+    def _learn_until(self, end: int, callbacks: list[Callback], advance_bar: Callable[[], None]) -> None:
+        """Go to step ``end``, or to where a callback ends it; between their calls there is nothing but steps."""
+        heard = [each.on_episode_end for each in callbacks if each.hears_episodes]
+        while self.num_timesteps < end and not self.diverged:
+            here = self.num_timesteps
+            until = min([end, here + CHUNK, *(here + each.every - here % each.every for each in callbacks)])
+            ended = not self._worker.advance(until, heard, self)
+            advance_bar()
+            # All are asked, also where one has ended it already.
+            due = [each for each in callbacks if self.num_timesteps // each.every > here // each.every]
+            asked = [each.on_step(self) for each in due]
+            if ended or any(answer is False for answer in asked):
+                break
+
+    def predict(
+        self, observation: Any, deterministic: bool = True, state: Any = None, episode_start: Any = None
+    ) -> tuple[Any, None]:
+        """(action, None) for one observation of the environment, or the actions of several: as Stable-Baselines3 does.
+
+        ``state`` and ``episode_start`` are not read: a linear policy has no memory.
+        """
+        if self._model is None or self._model[0] != self.n_updates:  # one copy of θ for all calls between two updates
+            self._model = self.n_updates, self.model
+        return self._model[1].predict(self._worker.flat_of(observation), deterministic), None
+
+    def evaluate(
+        self, n_episodes: int = 100, env: Any = None, deterministic: bool = True, seed: int = EVALUATION
+    ) -> Evaluation:
+        """Returns of so many episodes of the policy as it is now, in an environment of its own."""
+        n = checks.integer("n_episodes", n_episodes, least=1)
+        seed = checks.integer("seed", seed, least=0)
+        if env is not None:
+            return play(self.model, env, n, deterministic, seed)
+        recipe = recipe_of(self.env)
+        if recipe is None:
+            raise ValueError("env is missing: no id and keywords are known by which another one like it could be made")
+        with contextlib.closing(env_of(recipe)) as another:
+            return play(self.model, another, n, deterministic, seed)
+
+    def set_env(self, env: Any) -> None:
+        """Go on in another environment, with a new episode."""
+        made = make_env(env)
+        flat, n_actions = single_spaces(made)
+        n_envs = made.num_envs if is_vector(made) else 1
+        wanted = self.encoder.n_features_in_, self.n_actions, len(self._live.status)
+        if (flat.size, n_actions, n_envs) != wanted:
+            raise ValueError(
+                f"env has observations of {flat.size} numbers, {n_actions} actions and {n_envs} copies; "
+                f"this agent needs {wanted[0]}, {wanted[1]} and {wanted[2]}"
+            )
+        steps = self._worker.steps
+        self.env = made
+        self._worker = make_worker(made, self.encoder, self._live, self.episodes, self.seed)
+        self._worker.steps = steps
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write everything that :meth:`load` needs to go on: one file, whole or not at all; no pickle."""
+        from gqlab.learn.agent.saved import save_agent
+
+        save_agent(self, path)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], env: Any = None, encoder: Any = None) -> Agent:
+        """The agent that :meth:`save` wrote, in ``env``, or in an environment of the same id.
+
+        It goes on bit for bit like the agent that was never saved: the episode that it stood in is begun with its seed
+        and played again. An environment that then shows something else is refused. A vector environment cannot
+        be brought back like that: its episodes begin anew.
+        """
+        from gqlab.learn.agent.saved import load_agent
+
+        return load_agent(cls, path, env, encoder)
+
+    @classmethod
+    def preset(cls, env: str, seed: int = 0) -> Agent:
+        """An agent with an encoder, an algorithm and step sizes that were tested on this environment.
+
+        There are presets for MountainCar-v0, CartPole-v1, Acrobot-v1 and LunarLander-v3 (which needs Box2D).
+
+        Examples
+        --------
+        >>> import gqlab as gq
+        >>> gq.Agent.preset("MountainCar-v0").algorithm
+        Sarsa(eta_theta=0.25, radius=inf, trace=0.9)
+        """
+        from gqlab.learn.agent.presets import preset_of
+
+        return cls(env, seed=seed, **preset_of(env))
+
+
+def _fitted(encoder: Any, env: Any, size: int) -> Any:
+    """The encoder, fitted to the environment's observations where it was not fitted before."""
+    made = as_encoder(encoder)
+    if not hasattr(made, "n_features_out_"):
+        made = made.for_space(env.single_observation_space if is_vector(env) else env.observation_space)
+    if made.n_features_in_ != size:
+        raise ValueError(f"encoder: it takes {made.n_features_in_} numbers, an observation of env has {size}")
+    return made
+
+
+def _values(vector: Any) -> FloatArray:
+    """The entries of a scaled, or lagged, vector."""
+    a, c = vector.numbers[0], vector.numbers[1]
+    return a * (vector.u + c * vector.g) if hasattr(vector, "g") else a * vector.u

@@ -1,0 +1,167 @@
+"""The compiled side of an agent: its parts, put together, and their arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gqlab.algorithms import QRC, Algorithm, GreedyGQ, QLearning, Sarsa, VRGreedyGQ
+from gqlab.algorithms.schedules import LinearDecay, join_schedules
+from gqlab.encoders.foreign import Foreign
+from gqlab.engine.memory import part
+from gqlab.estimators.plain import Plain
+from gqlab.estimators.svrg import SVRG
+from gqlab.estimators.traces import Traces
+from gqlab.learn.agent.live import N_COUNTS, AtOnce, CopyRule, Exploration, Live, Recent, TakenRule
+from gqlab.learn.fit.passes import lagged_point
+from gqlab.operators import Greedy, Operator
+from gqlab.operators.switch import join_operators
+from gqlab.rules.blocks import BinaryBlocks, DenseBlocks
+from gqlab.rules.dispatch import parameters
+from gqlab.rules.gradient import Samples
+from gqlab.rules.memory import Sizes
+from gqlab.samples.streams import Identity
+from gqlab.samples.tables import per_problem
+from gqlab.support import checks
+
+#: The algorithms that learn beside an environment.
+LIVE_ALGORITHMS = (GreedyGQ, VRGreedyGQ, QRC, QLearning, Sarsa)
+
+#: Of the value of a binary feature: traces below are dropped, which makes a step cheaper.
+LEAST_TRACE = 1e-4
+
+#: Dense features are all traced anyway: only what arithmetic would be slow with is dropped.
+LEAST_DENSE_TRACE = 1e-100
+
+
+def check_live(algorithm: Algorithm) -> None:
+    """Raise ``ValueError`` where an algorithm does not run beside an environment."""
+    known = ", ".join(kind.__name__ for kind in LIVE_ALGORITHMS)
+    if type(algorithm) not in LIVE_ALGORITHMS:
+        raise ValueError(f"algorithm is {checks.shown(algorithm)}: an agent runs {known}")
+    if isinstance(algorithm, VRGreedyGQ) and not algorithm.as_in_the_paper:
+        raise ValueError("algorithm: an agent runs VRGreedyGQ with growth=1 and keep='new' alone")
+
+
+def features_of(encoder: Any, n_observations: int, n_actions: int) -> Any:
+    """A table for so many encoded observations."""
+    sizes = {
+        "n_active": per_problem([encoder.n_active_]),
+        "n_features": per_problem([encoder.n_features_out_]),
+        "n_actions": per_problem([n_actions]),
+    }
+    n = n_observations * encoder.n_active_
+    checks.memory("encoder", encoder, n, 4 if encoder.kind == "binary" else 8)
+    if n_observations * n_actions >= 2**32:
+        raise ValueError(f"too large: {n_observations} observations of {n_actions} actions")
+    binary: Any = BinaryBlocks
+    if encoder.kind == "binary":
+        return binary(np.zeros(n, dtype=np.int32), np.array([encoder.value_]), **sizes)
+    return DenseBlocks(np.zeros(n), **sizes)
+
+
+def make_live(
+    encoder: Any,
+    n_actions: int,
+    n_envs: int,
+    algorithm: Algorithm,
+    target: Operator,
+    discount: float,
+    epsilon: LinearDecay,
+    seed: int,
+) -> Live:
+    """The parts of an agent at its beginning."""
+    A, M = n_actions, algorithm.batch_size
+    d, n = A * encoder.n_features_out_, n_envs + M  # n: samples, one for each environment and those of a batch
+    checks.memory("encoder", encoder, 6 * d)
+    samples = _samples(features_of(encoder, 2 * n, A), algorithm, target, n, A)
+    binary = encoder.kind == "binary"
+    return Live(
+        encoder=_encoder(encoder),
+        samples=samples,
+        stream=Recent(per_problem([n_envs]), per_problem([M])) if M else AtOnce(np.zeros(1)),
+        estimator=_estimator(encoder, algorithm, discount, Sizes(d, A, 2 * n, n_envs, 0, _most(algorithm))),
+        point=lagged_point(d, drifts=algorithm.estimator is SVRG),
+        schedule=join_schedules([algorithm], [1], np.float64),
+        exploration=_exploration(epsilon, algorithm, target),
+        identity=Identity(np.uint64(seed), np.int64(0)),
+        places=samples.features.places if binary else np.zeros(0, dtype=np.int32),
+        value=np.zeros(0) if binary else samples.features.value,
+        taken=samples.operator.action if isinstance(algorithm, Sarsa) else np.zeros(2 * n, dtype=np.int64),
+        counts=np.zeros(N_COUNTS, dtype=np.int64),
+        discount=np.array([discount]),
+        q=np.zeros(A),
+        p=np.zeros(A),
+        stop=np.zeros(1, dtype=np.int64),
+        **_exchange(n_envs, size_shown(encoder)),
+    )
+
+
+def size_shown(encoder: Any) -> int:
+    """The numbers that the compiled step is shown of an observation: features, where these are made outside."""
+    return int(encoder.n_features_out_ if isinstance(encoder, Foreign) else encoder.n_features_in_)
+
+
+def _encoder(encoder: Any) -> Any:
+    return CopyRule(np.array([size_shown(encoder)])) if isinstance(encoder, Foreign) else encoder.compiled
+
+
+def _samples(features: Any, algorithm: Algorithm, target: Operator, n: int, A: int) -> Samples:
+    """A table of n samples, each with two observations of its own."""
+    operator: Any = join_operators([target], [2 * n * A], [target.compiled], float)
+    return Samples(
+        features=features,
+        operator=TakenRule(np.zeros(2 * n, dtype=np.int64)) if isinstance(algorithm, Sarsa) else operator,
+        row=np.zeros(n, dtype=np.uint32),
+        next_row=np.zeros(n, dtype=np.uint32),
+        reward=np.zeros(n),
+        discount=np.zeros(n),
+        behavior=np.zeros(1),
+        first_row=per_problem([0]),
+        first_sample=per_problem([0]),
+    )
+
+
+def _exchange(n_envs: int, size: int) -> dict[str, Any]:
+    """What goes to and fro between the environments and the compiled step."""
+    return {
+        **{name: np.zeros(n_envs * size) for name in ("observation", "first_observation")},
+        "reward": np.zeros(n_envs),
+        **{name: np.zeros(n_envs, dtype=np.int64) for name in ("terminated", "status", "action", "here")},
+    }
+
+
+def _exploration(epsilon: LinearDecay, algorithm: Algorithm, target: Operator) -> Any:
+    kind: Any = Exploration
+    first, last, over = (np.array([value]) for value in (epsilon.first, epsilon.last, epsilon.over))
+    is_greedy = type(target) is Greedy
+    cuts = is_greedy and not isinstance(algorithm, Sarsa)
+    return kind(first, last, over, per_problem([not is_greedy]), per_problem([cuts]))
+
+
+def _most(algorithm: Algorithm) -> dict[str, Any]:
+    return {name: getattr(algorithm, name) for name in parameters(algorithm.estimator)}
+
+
+def _estimator(encoder: Any, algorithm: Algorithm, discount: float, sizes: Sizes) -> Any:
+    if algorithm.trace > 0:
+        least = LEAST_TRACE * encoder.value_ if encoder.kind == "binary" else LEAST_DENSE_TRACE
+        values = {"trace": algorithm.trace, "gamma": discount, "least": least}
+        checks.memory("algorithm", algorithm, 2 * sizes.samples * sizes.d)
+        return part(Traces, sizes, **{name: np.array([value]) for name, value in values.items()})
+    kind: Any = algorithm.estimator
+    assert kind in (Plain, SVRG)
+    return part(kind, sizes, **{name: np.array([value]) for name, value in sizes.most.items()})
+
+
+def arrays_of(value: Any, name: str = "") -> Iterator[tuple[str, NDArray[Any]]]:
+    """Every array of parts within parts, by its path."""
+    if isinstance(value, np.ndarray):
+        yield name, value
+    elif isinstance(value, tuple):
+        fields = getattr(value, "_fields", range(len(value)))
+        for field, inner in zip(fields, value, strict=True):
+            yield from arrays_of(inner, f"{name}.{field}" if name else str(field))

@@ -1,0 +1,136 @@
+"""An agent in a file: everything that it needs to go on bit for bit."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gqlab import algorithms
+from gqlab.algorithms.schedules import LinearDecay
+from gqlab.learn.agent.core import arrays_of
+from gqlab.learn.agent.workers import SingleWorker
+from gqlab.learn.environments import env_of, recipe_of
+from gqlab.learn.linear_q import encoder_to_dict, operator_from_dict, operator_to_dict, read_header, saved_encoder
+from gqlab.support import checks
+from gqlab.support.files import read_arrays, write_arrays
+
+if TYPE_CHECKING:
+    from gqlab.learn.agent.agent import Agent
+
+FORMAT = "gqlab.Agent 1"
+
+#: What the header of a file must have.
+KEYS = (
+    "encoder",
+    "algorithm",
+    "target",
+    "discount",
+    "epsilon",
+    "seed",
+    "env",
+    "n_envs",
+    "steps",
+    "begun",
+    "total",
+)
+
+
+def save_agent(agent: Agent, path: str | os.PathLike[str]) -> None:
+    """Write an agent."""
+    worker = agent._worker
+    single = worker if isinstance(worker, SingleWorker) else None
+    header = {
+        "format": FORMAT,
+        "encoder": encoder_to_dict(agent.encoder),
+        "algorithm": agent.algorithm.to_dict(),
+        "target": operator_to_dict(agent.target),
+        "discount": agent.discount,
+        "epsilon": asdict(agent.epsilon),
+        "seed": agent.seed,
+        "env": recipe_of(agent.env),
+        "n_envs": len(agent._live.status),
+        "steps": worker.steps,
+        "begun": single is not None and single.begun,
+        "total": 0.0 if single is None else single.total,
+    }
+    episodes = agent.episodes
+    arrays = {
+        "header": np.array(json.dumps(header)),
+        "episodes.returns": np.array(episodes.returns, dtype=np.float64),
+        "episodes.lengths": np.array(episodes.lengths, dtype=np.int64),
+        "episodes.ends": np.array(episodes.ends, dtype=np.int64),
+        "actions": np.array([] if single is None else single.actions, dtype=np.int64),
+        **{f"live.{name}": array for name, array in _own_arrays(agent)},
+    }
+    write_arrays(Path(checks.path("path", path)), arrays)
+
+
+def load_agent(kind: type[Agent], path: str | os.PathLike[str], env: Any, encoder: Any) -> Agent:
+    """Read an agent, and bring its environment to where it was."""
+    arrays = read_arrays(checks.path("path", path))
+    header = read_header(arrays, FORMAT, path, KEYS)
+    if env is None and header["n_envs"] > 1:
+        raise ValueError(f"env is missing: the agent had a vector environment of {header['n_envs']}")
+    if env is None and header["env"] is None:
+        raise ValueError("env is missing: no id and keywords were known by which it could be made")
+    given, further = _arguments(header, encoder)
+    agent = kind(env_of(header["env"]) if env is None else env, *given, **further)
+    for name, array in _own_arrays(agent):
+        _restore(array, arrays.get(f"live.{name}"), name)
+    for name in ("returns", "lengths", "ends"):
+        getattr(agent.episodes, name).extend(arrays[f"episodes.{name}"].tolist())
+    agent._worker.steps = header["steps"]
+    if header["begun"] and isinstance(agent._worker, SingleWorker):
+        _play_again(agent._worker, arrays["actions"], header["total"])
+    return agent
+
+
+def _arguments(header: dict[str, Any], encoder: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """What the agent was made with."""
+    return (saved_encoder(header, encoder), algorithms.from_dict(header["algorithm"])), {
+        "discount": header["discount"],
+        "epsilon": LinearDecay(**header["epsilon"]),
+        "target": operator_from_dict(header["target"]),
+        "seed": header["seed"],
+    }
+
+
+def _own_arrays(agent: Agent) -> Any:
+    """Its arrays but the encoder's, each once."""
+    seen: set[int] = set()
+    for name, array in arrays_of(agent._live):
+        if not name.startswith("encoder.") and id(array) not in seen:
+            seen.add(id(array))
+            yield name, array
+
+
+def _restore(array: NDArray[Any], saved: NDArray[Any] | None, name: str) -> None:
+    if saved is None or (saved.shape, saved.dtype) != (array.shape, array.dtype):
+        found = "nothing" if saved is None else f"{saved.dtype}{saved.shape}"
+        raise ValueError(f"the file holds {found} of {name}, expected {array.dtype}{array.shape}: env is another one")
+    array[...] = saved
+
+
+def _play_again(worker: SingleWorker, actions: NDArray[np.int64], total: float) -> None:
+    """Bring the environment to where it was: its episode's seed, then the actions that were taken."""
+    observation = worker.begin()
+    for action in actions.tolist():
+        observation, _, terminated, truncated, _ = worker.env.step(action)
+        worker.actions.append(action)
+        if terminated or truncated:
+            raise ValueError("env: played again, the episode ends earlier: this environment does not repeat itself")
+    shown = worker.shown.flatten(observation)
+    first = len(actions) == 0 and len(worker.episodes) > 0
+    wanted = worker.live.first_observation if first else worker.live.observation
+    if not np.array_equal(shown, wanted):
+        raise ValueError(
+            f"env: played again, it shows {shown} where it showed {wanted}: an environment that does not repeat itself "
+            "for a seed cannot be gone on with"
+        )
+    worker.total, worker.begun = total, True

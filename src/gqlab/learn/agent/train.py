@@ -1,0 +1,110 @@
+"""An agent in a folder: learned, measured and kept on the way, so that the same call goes on after a kill."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gqlab.algorithms import Algorithm
+from gqlab.algorithms.schedules import LinearDecay
+from gqlab.learn.agent.agent import Agent
+from gqlab.learn.agent.callbacks import Callback
+from gqlab.learn.linear_q import Evaluation
+from gqlab.support.files import check_writable, write_whole
+
+#: The evaluations on the way and at the end have seeds of their own.
+EVALUATION = 50_000
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is learned, and how it is measured."""
+
+    env: str
+    encoder: Any
+    algorithm: Algorithm
+    discount: float
+    epsilon: LinearDecay
+    seed: int
+    steps: int
+    every: int  # steps between two checkpoints, each with an evaluation
+    n_episodes: int  # of the evaluation at the end; of those on the way a fifth
+
+    def settings(self) -> dict[str, Any]:
+        """What a folder's run must agree in to be gone on with: all but how far it goes."""
+        return {
+            "env": self.env,
+            "encoder": repr(self.encoder),
+            "algorithm": self.algorithm.to_dict(),
+            "discount": self.discount,
+            "epsilon": self.epsilon.first,
+            "seed": self.seed,
+            "every": self.every,
+            "n_episodes": self.n_episodes,
+        }
+
+
+class Checkpoints(Callback):
+    """Every so many steps: evaluate, then save the evaluations and the agent."""
+
+    def __init__(self, plan: Plan, folder: Path) -> None:
+        self.plan, self.folder, self.every = plan, folder, plan.every
+        self.history: list[dict[str, float]] = []
+
+    def on_training_start(self, agent: Agent) -> None:
+        self.history = [row for row in read_history(self.folder) if row["steps"] <= agent.num_timesteps]
+
+    def on_step(self, agent: Agent) -> None:
+        returns = agent.evaluate(max(1, self.plan.n_episodes // 5), seed=EVALUATION + self.plan.seed).returns
+        row = {"steps": agent.num_timesteps, "mean": returns.mean(), "least": returns.min(), "largest": returns.max()}
+        self.history.append({name: float(value) for name, value in row.items()})
+        text = json.dumps(self.history, indent=1)
+        write_whole(self.folder / "evaluations.json", lambda file: file.write(text.encode()))
+        agent.save(self.folder / "agent.npz")
+
+
+def read_history(folder: Path) -> list[dict[str, float]]:
+    """The evaluations of a folder's run."""
+    path = folder / "evaluations.json"
+    return list(json.loads(path.read_bytes())) if path.exists() else []
+
+
+def agent_in(folder: Path, plan: Plan) -> Agent:
+    """The agent of a folder where it was left; a new one in an empty folder."""
+    path = folder / "settings.json"
+    wanted = json.dumps(plan.settings(), indent=1)
+    found, given = json.loads(path.read_bytes() if path.exists() else wanted), json.loads(wanted)
+    for name, value in given.items():
+        if found.get(name) != value:
+            raise ValueError(
+                f"out: {folder} holds a run with {name} {found.get(name)}, not {value}: take another folder"
+            )
+    if (folder / "agent.npz").exists():
+        return Agent.load(folder / "agent.npz")
+    how = {"discount": plan.discount, "epsilon": plan.epsilon, "seed": plan.seed}
+    agent = Agent(plan.env, plan.encoder, plan.algorithm, **how)  # type: ignore[arg-type]
+    write_whole(path, lambda file: file.write(wanted.encode()))  # what cannot be begun leaves the folder free
+    return agent
+
+
+def train(plan: Plan, folder: Path, progress: bool) -> tuple[Agent, Evaluation]:
+    """Learn until ``plan.steps``, from where the folder's run stands; the agent, and its greedy policy measured."""
+    check_writable(folder)
+    agent = agent_in(folder, plan)
+    left = max(0, plan.steps - agent.num_timesteps)
+    agent.learn(left, Checkpoints(plan, folder), progress_bar=progress and left > 0, log=folder)
+    agent.save(folder / "agent.npz")
+    agent.model.save(folder / "model.npz")
+    return agent, agent.evaluate(plan.n_episodes, seed=EVALUATION + plan.seed)
+
+
+def running_mean(values: Any, n: int) -> Any:
+    """The mean of the last n values, or of all so far, at every place."""
+    sums = np.concatenate([[0.0], np.cumsum(values)])
+    ends = np.arange(1, len(sums))
+    starts = np.maximum(0, ends - n)
+    return (sums[ends] - sums[starts]) / (ends - starts)

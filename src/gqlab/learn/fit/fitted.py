@@ -1,0 +1,178 @@
+"""The baselines for logged data: fitted Q iteration, least-squares policy iteration; and least squares on J itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import scipy.linalg
+
+from gqlab.learn.fit.empirical import MOST_DENSE, Empirical
+from gqlab.support import checks
+from gqlab.support.checks import FloatArray
+
+#: The largest number A·K of features for the methods that solve for all of them at once.
+MOST_JOINT = 6000
+
+#: A search for a least J begins with this damping μ, relative to the largest singular value squared.
+FIRST_DAMPING, LEAST_DAMPING = 1e-6, 1e-15
+
+#: The factors of μ that are tried until J falls: shorter steps, then longer ones, for at a kink no short step may do.
+TRIALS = (*(4.0**k for k in range(16)), *(4.0**-k for k in range(1, 11)))
+
+#: A |Q| as large as this counts as diverged: squares of it are still finite.
+TOO_LARGE = 1e150
+
+#: A search on J is over when it no longer falls by this share, or where this share of the first J is left: what
+#: remains is rounding.
+ENOUGH, NOTHING = 1e-10, 1e-24
+
+
+def _check(solver: Any) -> None:
+    """What both solvers are given."""
+    object.__setattr__(solver, "ridge", checks.number("ridge", solver.ridge, least=0))
+    object.__setattr__(solver, "n_iterations", checks.integer("n_iterations", solver.n_iterations, least=1))
+
+
+@dataclass(frozen=True)
+class FittedQ:
+    """Fitted Q iteration: θ ← the ridge regression of r + γ V̄_{s'}(θ) on φ(s,a), again and again.
+
+    With a given policy as the target it is fitted Q evaluation. Nothing keeps it from diverging: a ridge helps.
+
+    Parameters
+    ----------
+    ridge : float
+        λ of (C + λI) θ = mean φ (r + γV̄), with C = mean φφᵀ.
+    n_iterations : int
+
+    Examples
+    --------
+    >>> import gqlab as gq
+    >>> gq.FittedQ(ridge=1e-3)
+    FittedQ(ridge=0.001, n_iterations=200)
+    """
+
+    ridge: float = 1e-4
+    n_iterations: int = 200
+
+    def __post_init__(self) -> None:
+        _check(self)
+
+    def fit(self, data: Empirical, theta: FloatArray, report: Callable[[FloatArray], bool]) -> tuple[FloatArray, bool]:
+        """Iterate from θ; ``report`` gets every iterate, and ends it by False. The last, and whether it diverged."""
+        factors = [_factor(block, self.ridge) for block in _blocks(data)]
+        for _ in range(self.n_iterations):
+            y = data.log.reward + data.log.discount * data.bootstrap(theta).V
+            new = np.stack([solve(mean) for solve, mean in zip(factors, data.block_means(y), strict=True)])
+            if not data.largest_q(new) < TOO_LARGE:
+                return theta, True
+            theta = new
+            if not report(theta):
+                break
+        return theta, False
+
+
+@dataclass(frozen=True)
+class LSPI:
+    """Least-squares policy iteration: θ ← the solution of mean δφ = 0 with the weights w of the last θ.
+
+    Parameters
+    ----------
+    ridge : float
+        λ of (mean φ(φ − γφ̂)ᵀ + λI) θ = mean rφ.
+    n_iterations : int
+        At most; it ends where θ no longer changes.
+
+    Examples
+    --------
+    >>> import gqlab as gq
+    >>> gq.LSPI(ridge=1e-3)
+    LSPI(ridge=0.001, n_iterations=30)
+    """
+
+    ridge: float = 1e-4
+    n_iterations: int = 30
+
+    def __post_init__(self) -> None:
+        _check(self)
+
+    def fit(self, data: Empirical, theta: FloatArray, report: Callable[[FloatArray], bool]) -> tuple[FloatArray, bool]:
+        """Iterate from θ; ``report`` gets every iterate, and ends it by False. The last, and whether it diverged."""
+        check_joint(data.A, data.K, "LSPI")
+        for _ in range(self.n_iterations):
+            matrix, b = data.linearised(theta)
+            matrix[np.diag_indices(data.d)] += self.ridge
+            new = np.asarray(np.linalg.lstsq(matrix, b, rcond=None)[0], dtype=np.float64).reshape(theta.shape)
+            if not data.largest_q(new) < TOO_LARGE:
+                return theta, True
+            same, theta = np.allclose(theta, new, rtol=1e-9, atol=1e-12), new
+            if not report(theta) or same:
+                break
+        return theta, False
+
+
+class Objective(Protocol):
+    """J as a search sees it: means over transitions, in memory or in parts of files."""
+
+    A: int
+    K: int
+    roots: Any  # B_a with B_a B_aᵀ = C_a⁺, for the block of each action
+
+    def mspbe(self, theta: FloatArray) -> float: ...
+    def mspbes(self, thetas: list[FloatArray]) -> Iterator[float]: ...
+    def linearised(self, theta: FloatArray) -> tuple[FloatArray, FloatArray]: ...
+
+
+def descend(data: Objective, theta: FloatArray, most: int, report: Callable[[FloatArray], bool]) -> FloatArray:
+    """Levenberg and Marquardt's search for a least J: one pass for each evaluation, O(d²) memory.
+
+    Near θ, mean δφ = b − Aθ', and J is half its squared length in the norm of C⁺: with B Bᵀ = C⁺ a step minimises
+    ‖Bᵀ(b − Aθ')‖² + μ‖θ' − θ‖². Where J does not fall other μ are tried: a maximum has kinks, and a longer step
+    may go over one that stops a short step.
+    """
+    check_joint(data.A, data.K, "LeastSquaresGreedyGQ")
+    roots = scipy.linalg.block_diag(*data.roots)
+    J = first = data.mspbe(theta)
+    mu = FIRST_DAMPING
+    for _ in range(most):
+        matrix, b = data.linearised(theta)
+        U, S, Vt = np.linalg.svd(roots.T @ matrix, full_matrices=False)
+        left = U.T @ (roots.T @ (b - matrix @ theta.reshape(-1)))
+        weights = [S / (S**2 + mu * factor * S[0] ** 2) * left for factor in TRIALS]
+        trials = [theta + (Vt.T @ weight).reshape(theta.shape) for weight in weights]
+        tried = zip(TRIALS, trials, data.mspbes(trials), strict=False)  # no more of them than needed
+        factor, trial, found = next(((f, z, Jz) for f, z, Jz in tried if Jz < J), (1.0, theta, J))
+        if not found < J:
+            break
+        fell, theta, J = J - found, trial, found
+        mu = max(mu * factor / 3, LEAST_DAMPING)
+        if not report(theta) or fell <= ENOUGH * J or first * NOTHING >= J:
+            break
+    return theta
+
+
+def _blocks(data: Empirical) -> list[FloatArray]:
+    if data.K > MOST_DENSE:
+        raise ValueError(f"encoder makes {data.K} features of a state; FittedQ solves for at most {MOST_DENSE}")
+    assert data.blocks is not None
+    return list(data.blocks)
+
+
+def _factor(block: FloatArray, ridge: float) -> Callable[[FloatArray], FloatArray]:
+    """v ↦ (block + ridge·I)⁺ v."""
+    values, vectors = scipy.linalg.eigh(block)
+    values = values + ridge
+    kept = values > 1e-13 * max(float(values[-1]), np.finfo(float).tiny)
+    vectors, values = vectors[:, kept], values[kept]
+    return lambda v: vectors @ ((vectors.T @ v) / values)
+
+
+def check_joint(A: int, K: int, name: str) -> None:
+    """``ValueError`` where there are more features than can be solved for at once."""
+    if K > MOST_DENSE:
+        raise ValueError(f"encoder makes {K} features of a state; {name} solves for at most {MOST_DENSE}")
+    if A * K > MOST_JOINT:
+        raise ValueError(f"encoder and actions make {A * K} features; {name} solves for at most {MOST_JOINT}")

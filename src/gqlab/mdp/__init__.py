@@ -1,0 +1,1 @@
+"""Finite Markov decision processes, their chains, and the values of policies."""

@@ -1,0 +1,1 @@
+"""What agents reach on known environments (docs/learning.md)."""

@@ -1,0 +1,1 @@
+"""The leaderboard in units of the floor (docs/estimators.md)."""

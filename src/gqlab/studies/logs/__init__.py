@@ -1,0 +1,1 @@
+"""Where variance reduction pays on logged data (docs/learning.md)."""

@@ -1,0 +1,1 @@
+"""How many samples a small gradient takes (docs/rates.md)."""

@@ -1,0 +1,111 @@
+"""Updates that touch the nonzero features alone are the updates that touch all."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import gqlab as gq
+from gqlab.learn.fit.passes import Passes
+from gqlab.operators.switch import join_operators
+from gqlab.rules.blocks import BinaryBlocks, DenseBlocks, SparseBlocks
+from gqlab.rules.gradient import Samples
+from gqlab.rules.vectors import LEAST_STEPS
+from gqlab.samples.tables import per_problem
+
+S, A, K, ACTIVE = 12, 3, 7, 3
+N = 3 * LEAST_STEPS  # so that vectors are written out on the way
+
+
+def state_features(kind: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Where they are and what they are, (S, n) each, and all of them, (S, K)."""
+    rng = np.random.default_rng(5)
+    n = K if kind == "dense" else ACTIVE
+    index = np.stack([rng.permutation(K)[:n] for _ in range(S)]) if kind != "dense" else np.tile(np.arange(K), (S, 1))
+    value = np.full((S, n), 1 / np.sqrt(n)) if kind == "binary" else rng.normal(size=(S, n)) / np.sqrt(n)
+    x = np.zeros((S, K))
+    np.put_along_axis(x, index, value, axis=1)
+    return index, value, x
+
+
+def problem_of(x: np.ndarray, terminal: bool) -> gq.Problem:
+    """A finite MDP whose features are x(s) in the block of the action."""
+    mdp = gq.garnet(S, A, branching=3, discount=0.9, seed=3)
+    if terminal:
+        end = np.zeros(S, dtype=bool)
+        end[0] = True
+        mdp = gq.FiniteMDP(mdp.transition, mdp.reward, 0.9, terminal=end, initial=np.eye(S)[1])
+    phi = np.einsum("sk,ab->sabk", x, np.eye(A)).reshape(S, A, A * K)
+    return gq.Problem(mdp, phi, target=gq.Greedy())  # as logged data have it by default
+
+
+def table_of(kind: str, problem: gq.Problem, x: gq.Trajectory) -> Samples:
+    """The samples of a trajectory, on features of that kind."""
+    index, value, _ = state_features(kind)
+    sizes = {"n_active": per_problem([index.shape[1]]), "n_features": per_problem([K]), "n_actions": per_problem([A])}
+    features = {
+        "binary": lambda: BinaryBlocks(index.astype(np.int32).ravel(), value[0, :1].copy(), **sizes),
+        "sparse": lambda: SparseBlocks(index.astype(np.int32).ravel(), value.ravel(), **sizes),
+        "dense": lambda: DenseBlocks(value.ravel(), **sizes),
+    }[kind]()
+    return Samples(
+        features=features,
+        operator=join_operators([problem.target], [S * A], [problem.target.compiled], np.float64),
+        row=(x.s * A + x.a).astype(np.uint32),
+        next_row=(x.s_next * A).astype(np.uint32),
+        reward=problem.mdp.reward[x.s, x.a, x.s_next],
+        discount=problem.mdp.discount[x.s, x.a, x.s_next],
+        behavior=np.zeros(1),
+        first_row=per_problem([0]),
+        first_sample=per_problem([0]),
+    )
+
+
+ALGORITHMS = {
+    "Greedy-GQ": lambda R: gq.GreedyGQ(0.1, 0.05, radius=R),
+    "QRC": lambda R: gq.QRC(0.1, 0.05, beta=0.7, radius=R),
+    "Q-learning": lambda R: gq.QLearning(0.1, radius=R),
+    "averaged": lambda R: gq.AveragedGreedyGQ(0.1, 0.05, radius=R),
+    "SVRG": lambda R: gq.VRGreedyGQ(0.1, 0.05, batch_size=512, radius=R),
+    "streaming": lambda R: gq.StreamingGreedyGQ(gq.Decay(0.2), gq.Decay(0.1), radius=R),
+}
+
+
+#: Every algorithm on binary features, and those with and without a drift on the others.
+CASES = [("binary", name) for name in ALGORITHMS] + [(k, name) for k in ("sparse", "dense") for name in ("QRC", "SVRG")]
+#: By `make long` alone.
+SELDOM = {("binary", "averaged"), ("binary", "streaming"), ("sparse", "SVRG"), ("dense", "SVRG")}
+
+
+@pytest.mark.parametrize("radius", [np.inf, 1.5], ids=["free", "projected"])
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [pytest.param(*case, marks=[pytest.mark.long] * (case in SELDOM), id="-".join(case)) for case in CASES],
+)
+def test_sparse_steps_are_the_dense_ones(kind, name, radius):
+    problem = problem_of(state_features(kind)[2], terminal=kind == "sparse")
+    algorithm = ALGORITHMS[name](radius)
+    if algorithm.has_omega:
+        algorithm = replace(algorithm, radius_omega=radius / 5)
+    dense = gq.run(problem, algorithm, N, n_runs=1, seed=4, record_every=N // 4)
+    passes = Passes(table_of(kind, problem, gq.trajectory(problem, N, seed=4)), S, (A * K, A), algorithm, 4, N)
+    for k, updates in enumerate(dense.updates):
+        passes.advance(int(updates))
+        np.testing.assert_allclose(passes.theta, dense.theta[0, k], rtol=0, atol=1e-12)
+    np.testing.assert_allclose(passes.omega, dense.omega[0, -1], rtol=0, atol=1e-12)
+    assert passes.updates == dense.updates[-1]
+    if np.isfinite(radius):
+        assert np.linalg.norm(dense.theta[0], axis=-1).max() > 0.9 * radius
+
+
+def test_a_run_that_grows_without_bound_stops_among_the_finite_numbers():
+    problem = problem_of(state_features("binary")[2], terminal=False)
+    samples = table_of("binary", problem, gq.trajectory(problem, 5000))
+    passes = Passes(samples, S, (A * K, A), gq.QLearning(50.0), 0, 5000)
+    passes.advance(5000)
+    assert passes.diverged
+    assert passes.updates < 5000
+    assert np.isfinite(passes.theta).all()
+    assert np.isfinite(passes.omega).all()

@@ -1,0 +1,716 @@
+"""Sweeps: cells in tasks, engines, and the store that keeps what is finished."""
+
+from __future__ import annotations
+
+import dataclasses
+import errno
+import importlib.util
+import json
+import os
+import re
+import shutil
+import sys
+import time
+import types
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+import gqlab as gq
+from gqlab.cli.main import main
+from gqlab.engine.cells import Settings
+from gqlab.grids import batches, description
+from gqlab.grids import store as stores
+from gqlab.lab.results import PLAIN_FIELDS
+from gqlab.tasks import Engine, Outcome, Task, Threads, base, engine_of, on_ray, run_tasks
+from helpers.made_results import made_result
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def sweep_problems():
+    mdps = [gq.garnet(seed=0), gq.garnet(seed=1), gq.garnet(6, 2, 2, seed=2)]
+    return [gq.Problem(mdp, gq.random_features(mdp, dim=dim)) for mdp, dim in zip(mdps, (4, 4, 3), strict=True)]
+
+
+ALGORITHMS = [*gq.vary(gq.GreedyGQ, eta_theta=[0.1, 0.2]), gq.GreedyGQ(radius=2.0)]
+
+
+def run(problems, n_seeds=4, **where):
+    return gq.grid(problems, ALGORITHMS, 200, n_runs=2, seeds=range(n_seeds), record_every=50, **where)
+
+
+def content(grid):
+    """Everything in the results, cell by cell."""
+    return [
+        (
+            {name: str(value) for name, value in label.items()},
+            result.metadata,
+            *((a.dtype.str, a.shape, a.tobytes()) for a in (getattr(result, name) for name in PLAIN_FIELDS)),
+            *(array.tobytes() for array in result.memory.values()),
+            *(np.stack(seen).tobytes() for seen in result.watched.values()),
+        )
+        for label, result in grid
+    ]
+
+
+def files(folder):
+    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+@pytest.fixture(scope="module")
+def whole(sweep_problems):
+    return content(run(sweep_problems))
+
+
+@pytest.fixture
+def counted(monkeypatch):
+    """The cells that were run."""
+    ran = []
+
+    def execute(problems, cells, settings):
+        ran.extend(cells)
+        return real(problems, cells, settings)
+
+    real = batches.execute
+    monkeypatch.setattr(batches, "execute", execute)
+    return ran
+
+
+@pytest.fixture
+def small_tasks(monkeypatch):
+    """A few cells in each task, whatever they take."""
+    monkeypatch.setattr(batches, "MOST_BYTES", 2000)
+
+
+# --- The store -------------------------------------------------------------------------------------------------------
+
+
+def test_a_sweep_is_the_grid_and_a_second_call_runs_nothing(tmp_path, sweep_problems, whole, counted, small_tasks):
+    assert content(run(sweep_problems, engine="threads")) == whole
+    assert content(run(sweep_problems, engine=Threads(workers=3), store=tmp_path / "s")) == whole
+    assert len(counted) == 2 * len(whole)
+    assert len(list(tmp_path.glob("s/cells/*/*.npz"))) > 5
+    before = files(tmp_path)
+    assert content(run(sweep_problems, store=tmp_path / "s")) == whole
+    opened = gq.open_grid(tmp_path / "s")
+    assert content(opened) == whole
+    assert opened.results[-1].metadata == opened.results[len(whole) - 1].metadata
+    assert [r.metadata["seed"] for r in opened.results[2:4]] == [2, 3]
+    assert len(counted) == 2 * len(whole)
+    assert files(tmp_path) == before
+
+
+def test_what_is_watched_and_where_runs_begin_are_kept_too(tmp_path, garnet_problem):
+    settings = {"n_samples": 100, "n_runs": 2, "theta0": [0.1, 0.2, 0.3, 0.4], "watch": gq.Watch("mspbe", every=3)}
+    algorithms = gq.vary(gq.VRGreedyGQ, batch_size=[10, 20, 30])
+    grid = gq.grid(garnet_problem, algorithms, **settings, store=tmp_path)
+    assert content(grid) == content(gq.grid(garnet_problem, algorithms, **settings))
+    grid.to_parquet(tmp_path / "p.parquet")
+    lowest = [r.watched["mspbe"].lowest.reshape(-1) for r in grid.results]
+    assert np.array_equal(pq.read_table(tmp_path / "p.parquet")["mspbe_lowest"], np.concatenate(lowest), equal_nan=True)
+    longer = gq.run(garnet_problem, algorithms[2], 300, resume=grid.results[2])
+    assert longer.updates[-1] == 300
+    with pytest.raises(ValueError, match="which belongs to another sweep, with theta0 = "):
+        gq.grid(garnet_problem, algorithms, **(settings | {"theta0": [0, 0, 0, 0]}), store=tmp_path)
+
+
+def test_only_what_is_missing_or_damaged_is_run_again(tmp_path, sweep_problems, whole, counted, small_tasks, capsys):
+    run(sweep_problems, store=tmp_path)
+    first, second, *_ = sorted(tmp_path.glob("cells/*/*.npz"))
+    lost = [len(stores.read_array(path, "numbers")) for path in (first, second)]
+    first.unlink()
+    data = bytearray(second.read_bytes())
+    data[len(data) // 2] ^= 1
+    second.write_bytes(data)
+    with pytest.raises(ValueError, match=rf"{lost[0]} of 36 cells are missing; the same sweep goes on from there"):
+        gq.open_grid(tmp_path)
+    assert len(gq.open_grid(tmp_path, partial=True)) == 36 - lost[0]
+    counted.clear()
+    capsys.readouterr()
+    assert content(run(sweep_problems, store=tmp_path)) == whole
+    assert len(counted) == sum(lost)
+    [line] = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"gqlab: {second} is damaged, to be computed again (")
+    assert content(run(sweep_problems, store=tmp_path)) == whole  # which names no file any more
+    assert capsys.readouterr().err == ""
+
+
+def test_a_cell_that_is_in_two_files_counts_once(tmp_path, sweep_problems, whole):
+    grid = run(sweep_problems, store=tmp_path)
+    files = stores.Files(tmp_path, grid.results.store.description.digest)
+    files.save(stores.pack([5, 6], [grid.results[5], grid.results[6]]))
+    assert content(gq.open_grid(tmp_path)) == whole
+    assert content(run(sweep_problems, store=tmp_path)) == whole
+
+
+def test_a_damaged_file_is_named_when_its_cell_is_read(tmp_path, garnet_problem):
+    gq.grid(garnet_problem, gq.GreedyGQ(), 100, store=tmp_path)
+    grid = gq.open_grid(tmp_path)
+    [path] = tmp_path.glob("cells/*/*.npz")
+    path.write_bytes(path.read_bytes()[:-200])
+    with pytest.raises(ValueError, match=r"npz is damaged \(.*\); the same sweep computes its cells again"):
+        grid.results[0]
+
+
+REFUSED = {
+    "samples": ({"n_samples": 300}, "another sweep, with n_samples = 200 instead of 300"),
+    "runs": ({"n_runs": 3}, "another sweep, with n_runs = 2 instead of 3"),
+    "seeds": ({"seeds": [0, 1]}, "another sweep, with other seeds"),
+    "algorithms": ({"algorithms": gq.GreedyGQ()}, "another sweep, with other algorithms"),
+    "problems": ({"problems": gq.baird()}, "another sweep, with other problems"),
+    "precision": ({"dtype": "float32"}, "another sweep, with dtype = 'float64' instead of 'float32'"),
+    "watch": ({"watch": gq.Watch("mspbe")}, "another sweep, with other watch"),
+}
+
+
+@pytest.mark.parametrize(("changes", "message"), REFUSED.values(), ids=REFUSED)
+def test_the_store_of_another_sweep_is_refused_and_kept(tmp_path, garnet_problem, changes, message):
+    arguments = {"problems": garnet_problem, "algorithms": ALGORITHMS, "n_samples": 200, "n_runs": 2, "seeds": [0]}
+    gq.grid(**arguments, store=tmp_path)
+    before = files(tmp_path)
+    with pytest.raises(ValueError, match=message):
+        gq.grid(**(arguments | changes), store=tmp_path)
+    assert files(tmp_path) == before
+
+
+def test_of_two_sweeps_that_begin_in_one_new_folder_one_is_refused(tmp_path, garnet_problem, monkeypatch):
+    def check_writable(folder):
+        monkeypatch.setattr(stores, "check_writable", real)
+        gq.grid(garnet_problem, gq.GreedyGQ(), 200, store=folder)  # another driver, faster
+        real(folder)
+
+    real = stores.check_writable
+    monkeypatch.setattr(stores, "check_writable", check_writable)
+    with pytest.raises(ValueError, match="another sweep, with n_samples = 200 instead of 100"):
+        gq.grid(garnet_problem, gq.GreedyGQ(), 100, store=tmp_path)
+    assert gq.open_grid(tmp_path).results[0].metadata["n_samples"] == 200
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["cells", "sweep.json"]
+
+
+def test_the_store_of_other_code_is_refused_and_kept(tmp_path, garnet_problem, monkeypatch):
+    gq.grid(garnet_problem, gq.GreedyGQ(), 100, store=tmp_path)
+    before = files(tmp_path)
+    monkeypatch.setattr(description, "SOURCES", "of another version")
+    with pytest.raises(ValueError, match="belongs to another version of the code: choose another folder"):
+        gq.grid(garnet_problem, gq.GreedyGQ(), 100, store=tmp_path)
+    assert files(tmp_path) == before
+    assert len(gq.open_grid(tmp_path)) == 1  # what was found may be read
+
+
+def test_code_that_is_edited_after_it_was_imported_is_not_what_runs(tmp_path, monkeypatch):
+    before = description.code_digest([])
+    (tmp_path / "rule.py").write_text("edited = True")
+    monkeypatch.setattr(description.code_folder, "PACKAGE", tmp_path)
+    assert description.source_digest() != description.SOURCES
+    assert description.code_digest([]) == before
+
+
+def test_a_users_own_code_is_part_of_the_key(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    digests = []
+    for text in ("STEP = 1", "STEP = 2"):
+        (tmp_path / "own_kind.py").write_text(f"{text}\nclass Kind:\n    def step(self):\n        return STEP\n")
+        sys.modules.pop("own_kind", None)
+        importlib.invalidate_caches()
+        digests.append(description.code_digest([importlib.import_module("own_kind").Kind]))
+    assert digests[0] != digests[1]
+    assert description.code_digest([gq.GreedyGQ]) == description.code_digest([])
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (b"", "is not the description of a sweep"),
+        (b"[1]", "is not the description of a sweep"),
+        (b"[" * 100_000, "is not the description of a sweep"),
+        (b'{"format": "gqlab sweep 7"}', "its format is 'gqlab sweep 7', expected 'gqlab sweep 1'"),
+        (b'{"format": "gqlab sweep 1"}', "is not the description of a sweep"),
+        (None, "which has cells but no sweep.json"),
+        (lambda text: text.replace(b'"n_runs": 1', b'"n_runs": 2'), "its content is not what was written"),
+        (lambda text: text.replace(b'"seeds": [', b'"seeds": [-1, '), "seeds is -1, expected at least 0"),
+    ],
+)
+def test_a_damaged_description_is_refused_and_nothing_is_lost(tmp_path, garnet_problem, text, message):
+    gq.grid(garnet_problem, gq.GreedyGQ(), 100, store=tmp_path)
+    file = tmp_path / "sweep.json"
+    if text is None:
+        file.unlink()
+    else:
+        file.write_bytes(text if isinstance(text, bytes) else text(file.read_bytes()))
+    before = files(tmp_path)
+    with pytest.raises(ValueError, match=message):
+        gq.grid(garnet_problem, gq.GreedyGQ(), 100, store=tmp_path)
+    assert files(tmp_path) == before
+
+
+def test_messages_of_stores_and_engines(tmp_path, garnet_problem, monkeypatch):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setitem(sys.modules, "ray", None)
+    for arguments, message in [
+        ({"store": tmp_path / "file"}, "a file, expected a folder"),
+        ({"store": 3}, "store is 3, expected the name of a file"),
+        ({"engine": "dask"}, "engine is 'dask', expected one of 'threads', 'processes', 'ray'"),
+        ({"engine": "ray"}, r"engine 'ray': Ray is missing .*; pip install 'gqlab\[ray\]'"),
+        ({"store": tmp_path / "s", "algorithms": gq.VRGreedyGQ(batch_size=300)}, "batch_size"),
+        ({"store": tmp_path / "s", "theta0": [1.0]}, r"theta0 has shape \(1,\), expected \(4,\)"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            gq.grid(**{"problems": garnet_problem, "algorithms": gq.GreedyGQ(), "n_samples": 100, **arguments})
+    assert not (tmp_path / "s").exists()
+    with pytest.raises(ValueError, match=r"which is not the store of a sweep: it has no sweep\.json"):
+        gq.open_grid(tmp_path)
+    with pytest.raises(ValueError, match="address is 'auto', but engine 'threads' joins no cluster"):
+        engine_of("threads", address="auto")
+    for address, message in [("here", "expected 'auto' or 'host:port'"), ("127.0.0.1:1", "no Ray cluster answers")]:
+        with pytest.raises(ValueError, match=f"address is '{address}'.*{message}"):
+            on_ray._check_address(address)
+
+
+def test_a_worker_that_does_not_see_the_store_hands_its_cells_back(tmp_path, sweep_problems, whole, monkeypatch):
+    monkeypatch.setattr(stores.Files, "seen", lambda self: False)
+    assert content(run(sweep_problems, store=tmp_path)) == whole
+
+
+class Elsewhere(Threads):
+    """Workers with another disk, and a folder of the same name on it."""
+
+    def __init__(self, folder):
+        super().__init__(workers=2)
+        self.folder = folder
+
+    def prepare(self, shared, device="cpu"):
+        super().prepare({**shared, "files": dataclasses.replace(shared["files"], folder=self.folder)}, device)
+
+
+def test_a_worker_with_a_copy_of_the_store_hands_its_cells_back(tmp_path, sweep_problems, whole, monkeypatch):
+    here, there = tmp_path / "here", tmp_path / "there"
+    run(sweep_problems, store=there)
+    here.mkdir()
+    shutil.copy(there / "sweep.json", here)
+    shutil.rmtree(there / "cells")
+    assert content(run(sweep_problems, store=here, engine=Elsewhere(there))) == whole
+    assert [path.name for path in there.iterdir()] == ["sweep.json"]
+    assert sorted(path.name for path in here.iterdir()) == ["cells", "sweep.json"]  # no token any more
+    shutil.rmtree(here / "cells")
+    monkeypatch.setattr(stores.Files, "seen", lambda self: True)
+    with pytest.raises(ValueError, match="npz, which a worker has written, is not there"):
+        run(sweep_problems, store=here, engine=Elsewhere(there))
+
+
+class FakeRay:
+    """What the engine uses of Ray, on a cluster that somebody has joined already; the last task ends first."""
+
+    exceptions = types.SimpleNamespace(RayError=RuntimeError)
+    util = types.SimpleNamespace(get_node_ip_address=lambda: "192.0.2.2")
+    get_runtime_context = staticmethod(lambda: types.SimpleNamespace(gcs_address="192.0.2.2:6379"))
+    cluster_resources = staticmethod(lambda: {"CPU": 8.0})
+    is_initialized = staticmethod(lambda: True)
+    cancel = staticmethod(lambda reference, force: None)
+
+    def __init__(self):
+        self.most = 0
+
+    def put(self, value):
+        return value
+
+    def remote(self, **options):
+        return lambda function: types.SimpleNamespace(remote=lambda kept, call, arguments: FakeFuture(call, arguments))
+
+    def wait(self, running, timeout):
+        self.most = max(self.most, len(running))
+        return running[-1:], running[:-1]
+
+    def get(self, future):
+        return base.perform({}, future.call, future.arguments)
+
+
+def test_an_address_is_not_ignored_where_ray_runs_already(monkeypatch):
+    monkeypatch.setitem(sys.modules, "ray", FakeRay())
+    for address in (None, "auto", "192.0.2.2:6379", "127.0.0.1:6379", "localhost:6379"):
+        with on_ray.Ray(address):
+            pass
+    for address in ("127.0.0.1:6380", "192.0.2.3:6379"):
+        message = f"address is '{address}', but Ray is initialised already, on the cluster at 192.0.2.2:6379"
+        with pytest.raises(ValueError, match=message), on_ray.Ray(address):
+            pass
+
+
+@pytest.mark.parametrize(("workers", "most"), [(3, 3), (None, base.BACKLOG * 8)])
+def test_no_more_tasks_run_on_ray_than_were_asked_for(monkeypatch, workers, most):
+    monkeypatch.setitem(sys.modules, "ray", FakeRay())
+    with on_ray.Ray(workers=workers) as engine:
+        engine.prepare({})
+        found = [outcome.value for _, outcome in run_tasks(engine, (Task(plus_one, (k,)) for k in range(40)))]
+        assert engine._ray.most == most
+    assert sorted(found) == list(range(1, 41))
+
+
+def plus_one(shared, k):
+    return k + 1
+
+
+# --- Failures --------------------------------------------------------------------------------------------------------
+
+
+def test_a_cell_that_fails_is_named_when_all_others_are_kept(tmp_path, garnet_problem, monkeypatch):
+    tried = []
+
+    def execute(problems, cells, settings):
+        if any(cell.seed == 5 for cell in cells):
+            tried.append(len(cells))
+            raise ArithmeticError("no good\nluck")
+        return real(problems, cells, settings)
+
+    real = batches.execute
+    monkeypatch.setattr(batches, "execute", execute)
+    arguments = {"problems": garnet_problem, "algorithms": gq.GreedyGQ(), "n_samples": 100, "seeds": range(20)}
+    message = r"1 of 20 cells failed, the first on problems\[0\] with GreedyGQ\(.*\) and seed 5: ArithmeticError: no good luck"
+    with pytest.raises(ValueError, match=message):
+        gq.grid(**arguments, store=tmp_path)
+    assert tried[-2:] == [1, 1]  # alone, and once more
+    assert len(gq.open_grid(tmp_path, partial=True)) == 19
+    monkeypatch.setattr(batches, "execute", real)
+    assert content(gq.grid(**arguments, store=tmp_path)) == content(gq.grid(**arguments))
+
+
+def test_a_full_disk_ends_the_sweep_at_once(tmp_path, sweep_problems, whole, counted, small_tasks, monkeypatch):
+    def save(self, packed):
+        if len(list(tmp_path.glob("cells/*/*.npz"))) == 2:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return real(self, packed)
+
+    real = stores.Files.save
+    monkeypatch.setattr(stores.Files, "save", save)
+    message = f"^cannot write to the folder {re.escape(str(tmp_path))}: No space left on device$"
+    with pytest.raises(ValueError, match=message):
+        run(sweep_problems, store=tmp_path, engine=Threads(workers=1))
+    assert len(counted) == len({(cell.problem, cell.algorithm, cell.seed) for cell in counted}) < len(whole)
+    monkeypatch.setattr(stores.Files, "save", real)
+    assert content(run(sweep_problems, store=tmp_path)) == whole
+
+
+class Scripted(Engine):
+    """Makes tasks at once, one when asked for a result; ``script`` gives the outcome of each attempt at a task."""
+
+    def __init__(self, script):
+        self.script, self.workers, self.waiting, self.most = script, 2, [], 0
+
+    def submit(self, task):
+        self.waiting.append(task)
+        self.most = max(self.most, len(self.waiting))
+
+    def results(self):
+        while self.waiting:
+            task = self.waiting.pop(0)
+            yield task, self.script(task.arguments[0])
+
+
+def test_a_task_that_fails_is_made_again_and_few_wait_at_a_time():
+    attempts = []
+
+    def script(name):
+        attempts.append(name)
+        tried = attempts.count(name)
+        if name == 3:
+            return Outcome(error="bad")
+        if name == 5:
+            return Outcome(error="dead", lost=True) if tried < 8 else Outcome("at last")
+        return Outcome(f"made {name}") if name != 7 or tried == 2 else Outcome(error="once")
+
+    engine = Scripted(script)
+    taken = []
+    tasks = (taken.append(k) or Task(print, (k,)) for k in range(20))
+    outcomes = {}
+    for task, outcome in run_tasks(engine, tasks):
+        assert task.arguments[0] not in outcomes
+        assert len(taken) <= len(outcomes) + base.BACKLOG * engine.workers
+        outcomes[task.arguments[0]] = outcome
+    assert len(outcomes) == 20
+    assert engine.most <= base.BACKLOG * engine.workers
+    assert (outcomes[3].error, attempts.count(3)) == ("bad", 1 + base.RETRIES)
+    assert (outcomes[5].value, attempts.count(5)) == ("at last", 8)
+    assert (outcomes[7].value, attempts.count(7)) == ("made 7", 2)
+
+
+def test_a_task_whose_workers_always_die_ends():
+    attempts = []
+    engine = Scripted(lambda name: attempts.append(name) or Outcome(error="dead", lost=True))
+    [(_, outcome)] = run_tasks(engine, [Task(print, (0,))])
+    assert outcome.lost
+    assert len(attempts) == 1 + base.LOSSES
+
+
+def test_closing_threads_ends_a_long_task(garnet_problem):
+    axes = description.axes_of([garnet_problem], [gq.GreedyGQ()], [0])
+    settings = Settings(10**9, 10**9)
+    sweep = description.Sweep([garnet_problem], axes, 4, settings)
+    with Threads(workers=1) as engine:
+        engine.prepare({"sweep": sweep, "files": None})
+        engine.submit(Task(batches.run_cells, (np.array([0]),)))
+        time.sleep(0.5)
+        [future] = engine._running
+        assert not future.done()
+    assert isinstance(future.exception(), KeyboardInterrupt)
+
+
+# --- Tasks -----------------------------------------------------------------------------------------------------------
+
+
+def test_tasks_hold_every_cell_once_are_of_one_kind_and_of_a_few_seconds(sweep_problems):
+    axes = description.axes_of(sweep_problems, [gq.GreedyGQ(), gq.VRGreedyGQ(batch_size=100)], range(1000))
+    settings = Settings(100_000, 10_000)
+    sweep = description.Sweep(sweep_problems, axes, 10, settings)
+    missing = np.ones(len(sweep), dtype=bool)
+    missing[10:20] = False
+    tasks = batches.Batches(sweep, missing, workers=2)
+    rate, sizes, numbers = 3e-9, [], []
+    for task in tasks:
+        [chosen] = task.arguments
+        assert len(set(tasks.kind[chosen])) == 1
+        seconds = rate * tasks.cost[chosen].sum() + 20 * (not sizes)  # the first one compiles
+        tasks.learn(chosen, seconds)
+        sizes.append(seconds)
+        numbers += chosen.tolist()
+    assert sorted(numbers) == np.flatnonzero(missing).tolist()
+    assert len(set(tasks.kind)) == 4
+    assert np.mean([1 <= seconds <= 10 for seconds in sizes]) > 0.8  # not the first and the last of a kind
+
+
+# --- As data -----------------------------------------------------------------------------------------------------------
+
+RECIPE = """
+n_samples = 200
+n_runs = 2
+seeds = {count = 2, first = 3}
+engine = "threads"
+[[problems]]
+mdp = "garnet"
+seed = [0, 1]
+features = {kind = "random", dim = 4}
+[[algorithms]]
+name = "GreedyGQ"
+eta_theta = [0.1, 0.2]
+"""
+
+
+def test_the_command_runs_what_a_file_says_and_goes_on(tmp_path, capsys, counted):
+    (tmp_path / "s.toml").write_text(RECIPE)
+    arguments = ["sweep", str(tmp_path / "s.toml"), "--out", str(tmp_path / "out")]
+    main([*arguments, "--json"])
+    found = json.loads(capsys.readouterr().out)
+    assert (found["cells"], found["computed"]) == (8, 8)
+    assert [row["runs"] for row in found["rows"]] == [4] * 4
+    main([*arguments, "--export", str(tmp_path / "s.parquet")])
+    out = capsys.readouterr().out
+    assert "garnet(seed=1, features=random(dim=4))\n  GreedyGQ(eta_theta=0.1, " in out
+    assert "\nAll 8 cells were in the store already: nothing was computed; gqlab.open_grid(" in out
+    assert len(counted) == 8
+    problems = [gq.Problem(mdp, gq.random_features(mdp, 4)) for mdp in (gq.garnet(seed=0), gq.garnet(seed=1))]
+    grid = gq.grid(problems, gq.vary(gq.GreedyGQ, eta_theta=[0.1, 0.2]), 200, 2, [3, 4])
+    assert content(gq.open_grid(tmp_path / "out")) == content(grid)
+    means = [(problems[0].exact.gradient(r.theta[:, -1]) ** 2).sum(-1).mean() for r in grid.results[:2]]
+    assert found["rows"][0]["gradient"] == pytest.approx(np.mean(means))
+    table = pq.read_table(tmp_path / "s.parquet").to_pandas()
+    assert len(table) == 8 * 2 * 2
+    row = table[(table.cell == 5) & (table.run == 1)].iloc[-1]
+    assert (row.problem, row.seed, row.updates, row.eta_theta) == (1, 4, 200, 0.1)
+    assert np.array_equal(row.theta, grid.results[5].theta[1, -1])
+
+
+MISTAKES = {
+    "TOML": ("n_samples = ", "n_samples = =", "is no TOML"),
+    "key": ("n_runs", "n_rums", "n_rums is not known, expected some of n_samples, n_runs, seeds"),
+    "no problems": ("[[problems]]", "[[problem]]", "problem is not known"),
+    "mdp": ('"garnet"', '"maze"', r"problems\[0\]: mdp is 'maze', expected one of 'garnet', 'gymnasium', 'baird'"),
+    "parameter": ("seed = [0, 1]", "sead = 0", r"problems\[0\]: sead is not known, expected some of n_states"),
+    "value": ("seed = [0, 1]", "branching = [2, 9]", r"problems\[0\]: branching is 9, expected at least 1 and below 6"),
+    "empty": ("seed = [0, 1]", "seed = []", "seed is empty"),
+    "features": ("dim = 4", "dims = 4", r"problems\[0\]: features.dims is not known, expected some of dim, kind, seed"),
+    "kind": ('"random"', '"deep"', r"problems\[0\]: features.kind is 'deep', expected one of"),
+    "algorithm": ('"GreedyGQ"', '"DQN"', r"algorithms\[0\]: name is 'DQN', expected one of"),
+    "step": ("[0.1, 0.2]", "-1", r"algorithms\[0\]: eta_theta is -1, expected"),
+    "decay": ("[0.1, 0.2]", "{after = 3}", r"algorithms\[0\]: eta is missing"),
+    "seeds": ("count = 2", "count = 0", "seeds.count is 0, expected at least 1"),
+    "samples": ("n_samples = 200", 'n_samples = "many"', "n_samples is 'many', expected a whole number"),
+    "engine": ('"threads"', '"dask"', "engine is 'dask', expected one of"),
+}
+
+
+for options, message in {
+    "'x'": "options is 'x', expected a table",
+    "[1, 2]": "options is 1, expected a table",
+    "{env_id = 'a'}": "options.env_id is 'a': it is not for gymnasium.make",
+    "{discount = 0.5}": "options.discount is 0.5: it is not for gymnasium.make",
+}.items():
+    new = f"mdp = 'gymnasium'\nenv_id = 'FrozenLake-v1'\noptions = {options}\nfeatures"
+    MISTAKES[f"options = {options}"] = ('mdp = "garnet"\nseed = [0, 1]\nfeatures', new, rf"problems\[0\]: {message}")
+
+
+@pytest.mark.parametrize(("old", "new", "message"), MISTAKES.values(), ids=MISTAKES)
+def test_a_mistake_in_the_file_is_named_in_one_line(tmp_path, capsys, old, new, message):
+    assert old in RECIPE
+    (tmp_path / "s.toml").write_text(RECIPE.replace(old, new))
+    with pytest.raises(SystemExit) as end:
+        main(["sweep", str(tmp_path / "s.toml"), "--out", str(tmp_path / "out")])
+    assert end.value.code == 2
+    [line] = capsys.readouterr().err.splitlines()
+    assert re.search(message, line), line
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_file_of_the_documentation_can_be_read():
+    from gqlab.grids.recipe import read_recipe
+
+    recipe = read_recipe(ROOT / "docs" / "sweep.toml")
+    assert (len(recipe.problems), len(recipe.algorithms)) == (4, 7)
+    assert recipe.algorithms[2].eta_theta == gq.Decay(0.32, 1000, 0.5)
+
+
+def test_a_list_among_options_is_one_value(tmp_path):
+    from gqlab.grids.recipe import read_recipe
+
+    options = 'options = [{desc = ["SF", "HG"], is_slippery = false}, {desc = ["SF", "FG"]}]'
+    text = RECIPE.replace("seed = [0, 1]", f'env_id = "FrozenLake-v1"\ndiscount = [0.5, 0.9]\n{options}')
+    (tmp_path / "s.toml").write_text(text.replace('"garnet"', '"gymnasium"'))
+    recipe = read_recipe(tmp_path / "s.toml")
+    assert [problem.mdp.n_states for problem in recipe.problems] == [4] * 4
+    assert [int(problem.mdp.terminal.sum()) for problem in recipe.problems] == [2, 1, 2, 1]
+
+
+def test_a_step_size_that_decays_is_three_columns_of_parquet(tmp_path, garnet_problem):
+    algorithms = [gq.GreedyGQ(gq.Decay(0.3, after=10, power=1.0)), gq.GreedyGQ(0.1)]
+    grid = gq.grid(garnet_problem, algorithms, 10)
+    assert grid.to_parquet(tmp_path / "p.parquet") == 4
+    table = pq.read_table(tmp_path / "p.parquet").to_pandas()
+    assert table.eta_theta.tolist() == [0.3, 0.3, 0.1, 0.1]
+    assert table.eta_theta_after.tolist()[:2] == [10, 10]
+    assert table.eta_theta_power.isna().tolist() == [False, False, True, True]
+
+
+def test_a_grid_without_cells_is_not_exported(tmp_path, garnet_problem):
+    grid = gq.grid(garnet_problem, gq.GreedyGQ(), 10).select(seed=7)
+    with pytest.raises(ValueError, match=r"^the grid has no cells$"):
+        grid.to_parquet(tmp_path / "p.parquet")
+    assert not list(tmp_path.iterdir())
+
+
+def test_diverged_is_of_a_record_in_parquet_and_in_data_frames(tmp_path, garnet_problem):
+    result = made_result(garnet_problem, np.zeros((2, 4, 4)), diverged_at=[-1, 15])
+    grid = gq.GridResult([result], {"problem": np.array([0])})
+    grid.to_parquet(tmp_path / "p.parquet")
+    table = pq.read_table(tmp_path / "p.parquet").to_pandas()
+    assert table.diverged.tolist() == [False] * 6 + [True] * 2
+    assert table.drop(columns=["theta", "omega"]).equals(grid.to_dataframe(iterates=False))
+
+
+def test_a_parameter_that_is_not_set_is_nan_and_still_told_from_others(tmp_path, garnet_problem):
+    grid = gq.grid(garnet_problem, [gq.GreedyGQ(), gq.GreedyGQ(radius_omega=2.0)], 10)
+    assert grid.labels["radius_omega"].dtype == float
+    assert repr(grid).split()[-3:] == ["radius_omega", "–", "2"]
+    grid.to_parquet(tmp_path / "p.parquet")
+    assert np.array_equal(
+        pq.read_table(tmp_path / "p.parquet")["radius_omega"], [np.nan] * 2 + [2.0] * 2, equal_nan=True
+    )
+
+
+# --- The engine of the documentation -----------------------------------------------------------------------------------
+
+
+class FakeFuture:
+    def __init__(self, call, arguments):
+        self.call, self.arguments = call, arguments
+
+    def exception(self):
+        return None
+
+    def result(self):
+        return self.call(*self.arguments)
+
+
+class FakeClient:
+    """What the engine uses of ``distributed.Client``."""
+
+    def __init__(self, *_, **__):
+        self.closed = False
+
+    def nthreads(self):
+        return {"one": 1, "two": 1}
+
+    def scatter(self, value, broadcast, hash):
+        return value
+
+    def submit(self, call, *arguments, pure):
+        return FakeFuture(call, arguments)
+
+    def close(self):
+        self.closed = True
+
+
+class FakeCompleted:
+    def __init__(self):
+        self.futures = []
+
+    def add(self, future):
+        self.futures.append(future)
+
+    def __iter__(self):
+        while self.futures:
+            yield self.futures.pop(0)
+
+
+def test_the_engine_of_the_documentation_runs_a_sweep(tmp_path, sweep_problems, whole, monkeypatch):
+    fake = types.SimpleNamespace(Client=FakeClient, as_completed=FakeCompleted)
+    monkeypatch.setitem(sys.modules, "distributed", fake)
+    spec = importlib.util.spec_from_file_location("dask_engine", ROOT / "docs" / "dask_engine.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    engine = module.Dask()
+    assert content(run(sweep_problems, engine=engine, store=tmp_path)) == whole
+    assert engine.client.closed
+
+
+# --- GPUs -----------------------------------------------------------------------------------------------------------
+
+
+def gpu_of_a_worker(shared):
+    time.sleep(0.2)  # so that no worker takes both tasks
+    return os.environ["CUDA_VISIBLE_DEVICES"]
+
+
+def test_every_gpu_has_a_process_of_its_own(monkeypatch):
+    monkeypatch.setattr("gqlab.tasks.processes.visible_gpus", lambda: ["3", "5"])
+    with gq.tasks.Processes() as engine:
+        engine.prepare({}, "cuda")
+        assert engine.workers == 2
+        tasks = [gq.tasks.Task(gpu_of_a_worker) for _ in range(2)]
+        assert {outcome.value for _, outcome in gq.tasks.run_tasks(engine, tasks)} == {"3", "5"}
+
+
+def test_a_task_of_ray_asks_for_a_gpu():
+    asked = {}
+
+    class Cluster:
+        def __init__(self, gpus):
+            self.gpus = gpus
+
+        def cluster_resources(self):
+            return {"CPU": 8.0, "GPU": self.gpus}
+
+        def put(self, value):
+            return value
+
+        def remote(self, **options):
+            asked.update(options)
+            return lambda function: function
+
+    engine = gq.tasks.Ray()
+    engine._ray = Cluster(3.0)
+    engine.prepare({}, "cuda")
+    assert (engine.workers, asked["num_gpus"]) == (3, 1)
+    engine._ray = Cluster(0.0)
+    with pytest.raises(ValueError, match=r"^device 'cuda': the Ray cluster has no GPU$"):
+        engine.prepare({}, "cuda")

@@ -1,0 +1,230 @@
+"""``gqlab train`` and ``gqlab benchmark``: their files, going on after a kill, their arguments, the table."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import gymnasium
+import numpy as np
+import pytest
+
+import gqlab as gq
+from gqlab.cli.main import main
+from gqlab.learn.agent.train import running_mean
+from gqlab.studies.agents import report, runs
+from gqlab.studies.agents.design import (
+    ALGORITHMS,
+    ENVIRONMENTS,
+    FULL,
+    GOALS,
+    LANDER,
+    PRESET,
+    QUICK,
+    SCALES,
+    STEP_SIZES,
+    Scale,
+)
+from gqlab.studies.logs import study as log_study
+
+#: The features that other tests have compiled code for.
+TINY = [
+    "--encoder",
+    "tiles:4,bins=4",
+    "--steps",
+    "3000",
+    "--every",
+    "1000",
+    "--episodes",
+    "5",
+    "--seed",
+    "3",
+    "--quiet",
+]
+FILES = ["model.npz", "agent.npz", "progress.csv", "evaluations.json", "settings.json", "curve.svg", "report.html"]
+ALGORITHM = ["--algorithm", "Sarsa", "--eta", "0.3"]
+
+
+def train(folder, *more: str, env: str = "MountainCar-v0") -> None:
+    main(["train", env, "--out", str(folder), *TINY, *ALGORITHM, *more])
+
+
+def test_train_leaves_a_model_a_log_a_curve_and_a_page(tmp_path, capsys):
+    train(tmp_path / "a")
+    out = capsys.readouterr().out
+    assert out.startswith("MountainCar-v0: mean return -")
+    agent = gq.Agent.load(tmp_path / "a" / "agent.npz")
+    model = gq.LinearQ.load(tmp_path / "a" / "model.npz")
+    assert (agent.num_timesteps, agent.seed) == (3000, 3)
+    assert agent.algorithm == gq.Sarsa(0.3, trace=0.9)
+    assert np.array_equal(agent.theta, model.theta)
+    history = json.loads((tmp_path / "a" / "evaluations.json").read_text())
+    assert [row["steps"] for row in history] == [1000, 2000, 3000]
+    assert (tmp_path / "a" / "curve.png").read_bytes().startswith(b"\x89PNG")
+    page = (tmp_path / "a" / "report.html").read_text()
+    HTMLParser().feed(page)
+    assert "<h1>Sarsa on MountainCar-v0</h1>" in page
+    assert not re.search(r'(?:src|href)="(?!data:|#)', page)  # nothing from outside
+    assert f"<td>{report._score(history[-1]['mean'])}.0</td>" in page or "−" in page
+
+
+def test_train_that_was_killed_goes_on_and_leaves_the_same_files(tmp_path):
+    train(tmp_path / "whole")
+    command = ["train", "MountainCar-v0", "--out", str(tmp_path / "killed"), *TINY, *ALGORITHM]
+    with subprocess.Popen([sys.executable, "-c", f"from gqlab.cli.main import main; main({command!r})"]) as process:
+        deadline = time.monotonic() + 300
+        while not (tmp_path / "killed" / "agent.npz").exists():
+            assert time.monotonic() < deadline
+            time.sleep(0.002)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    train(tmp_path / "killed")
+    for name in FILES:
+        assert (tmp_path / "killed" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes(), name
+
+
+def test_train_goes_further_and_refuses_a_folder_of_another_run(tmp_path, capsys):
+    train(tmp_path, "--steps", "1000")
+    capsys.readouterr()
+    train(tmp_path, "--steps", "2000", "--json")
+    found = json.loads(capsys.readouterr().out)
+    assert (found["env"], found["steps"], len(found["evaluation"]["returns"])) == ("MountainCar-v0", 2000, 5)
+    assert [row["steps"] for row in found["history"]] == [1000, 2000]
+    assert gq.Agent.load(tmp_path / "agent.npz").num_timesteps == 2000
+    with pytest.raises(SystemExit):
+        train(tmp_path, "--seed", "4")
+    assert "holds a run with seed 3, not 4: take another folder" in capsys.readouterr().err
+
+
+BAD = [
+    (["train", "NoSuch-v0"], "env is 'NoSuch-v0'"),
+    (["train", "LunarLanderContinuous-v9"], "env is"),
+    (["train", "Pendulum-v1"], "continuous actions are not supported"),
+    (["train", "MountainCar-v0", "--algorithm", "DQN"], "algorithm is 'DQN', expected one of"),
+    (
+        ["train", "MountainCar-v0", "--algorithm", "VRGreedyGQ", "--trace", "0.5"],
+        "trace is 0.5, which VRGreedyGQ does not",
+    ),
+    (["train", "MountainCar-v0", "--algorithm", "Sarsa", "--batch-size", "9"], "batch_size is 9, which Sarsa does not"),
+    (["train", "MountainCar-v0", "--encoder", "nothing"], "encoder is 'nothing'"),
+    (["train", "MountainCar-v0", "--steps", "0"], "steps is 0"),
+    (["train", "MountainCar-v0", "--epsilon", "3"], "epsilon is 3"),
+    (["benchmark", "agents", "--processes", "0"], "processes is 0"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "message"), BAD, ids=[" ".join(a) for a, _ in BAD])
+def test_bad_arguments_get_one_line_and_leave_nothing(arguments, message, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit) as end:
+        main(arguments)
+    assert end.value.code == 2
+    printed = capsys.readouterr().err
+    assert printed.count("\n") == 1
+    assert message in printed
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_running_mean_by_hand():
+    assert running_mean([1.0, 3.0, 5.0, 7.0], 2).tolist() == [1.0, 2.0, 4.0, 6.0]
+
+
+# --- The benchmark ------------------------------------------------------------------------------------------------
+
+
+def test_the_design_is_what_it_says():
+    assert STEP_SIZES[-1] / STEP_SIZES[0] == 16
+    cells = runs.cells_of(FULL)
+    assert len(cells) == len(set(cells)) == 10 * 3 * (9 * 5 + 1)
+    for name, make in ALGORITHMS.items():
+        assert make(0.5).eta_theta == 0.5, name
+    assert len(runs.cells_of(LANDER)) == 10 * (6 * 2 + 1)
+    assert {goal.environment for goal in GOALS} <= set(ENVIRONMENTS)
+    for full, quick in SCALES.values():
+        assert set(full.rows) <= set(ALGORITHMS)
+        assert set(quick.rows) <= set(full.rows)
+        assert len(runs.cells_of(quick)) < len(runs.cells_of(full))
+    assert all(row in (PRESET, *ALGORITHMS) for goal in GOALS for row in goal.rows)
+
+
+def made_up(scale: Scale) -> dict:
+    """Results whose medians are known: η·100 + seed, less 1000 for Q-learning; Greedy-GQ diverges once."""
+    found = {}
+    for cell in runs.cells_of(scale):
+        mean = 100 * (cell.step_size or 5.0) + cell.seed - (1000 if cell.row == "Q-learning" else 0)
+        found[cell] = {"mean": mean, "diverged": cell.row == "QRC" and cell.seed == 0, "seconds": 1.0}
+    return found
+
+
+def test_the_table_has_the_median_of_the_best_step_size():
+    scale = replace(FULL, n_seeds=5)
+    found = made_up(scale)
+    table = report.table_of(found, scale)
+    entry = table["Q-learning"]["CartPole-v1"]
+    assert entry.medians.tolist() == [100 * eta + 2 - 1000 for eta in STEP_SIZES]
+    assert entry.best == 4
+    assert table["QRC"]["CartPole-v1"].diverged == 5
+    assert table["QRC"]["MountainCar-v0"].n_solve == 5
+    assert table["QRC"]["CartPole-v1"].n_solve == 0
+    assert table[PRESET]["CartPole-v1"].n_solve == 1
+    text = report.markdown(table, FULL)
+    assert "| Q-learning | −898 (−900 … −896, η = 1) | 0 of 5 |" in text
+    assert "* CartPole-v1 ≥ 475 within 50k steps, the preset: met (502)" in text
+    assert "* Acrobot-v1 ≥ −100 within 100k steps, the preset: met (502)" in text
+    assert json.loads(report.numbers(table, found))["cpu_seconds"] == len(found)
+
+
+def test_only_the_goals_of_its_own_environments_are_judged():
+    table = report.table_of(made_up(LANDER), LANDER)
+    assert list(table) == [PRESET, *LANDER.rows]
+    assert report.verdicts(table, LANDER) == [
+        "* stretch: LunarLander-v3 ≥ 100 within 300k steps, the preset: met (504)"
+    ]
+    assert "LunarLander-v3, 300k steps" in report.markdown(table, LANDER)
+
+
+def test_an_environment_whose_packages_are_missing_is_named_before_anything_is_run(tmp_path, capsys, monkeypatch):
+    def missing(name):
+        raise gymnasium.error.DependencyNotInstalled("Box2D is not installed, run `pip install gymnasium[box2d]`")
+
+    monkeypatch.setattr(gymnasium, "make", missing)
+    with pytest.raises(SystemExit) as ended:
+        main(["benchmark", "lander", "--out", str(tmp_path / "out")])
+    assert ended.value.code == 2
+    message = capsys.readouterr().err
+    assert "env is 'LunarLander-v3': Box2D is not installed" in message
+    assert message.count("\n") == 1
+    assert not list(tmp_path.rglob("*.json"))
+
+
+def test_the_benchmarks_print_json(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(runs, "run_cells", lambda cells, folder, processes, progress: made_up(QUICK))
+    main(["benchmark", "agents", "--quick", "--json", "--out", str(tmp_path)])
+    assert json.loads(capsys.readouterr().out) == json.loads((tmp_path / "agents.json").read_text())
+    monkeypatch.setattr(log_study, "one_data_set", lambda seed: {"QRC|0.1": [9.0, float(seed)]})
+    main(["benchmark", "logs", "--quick", "--json", "--out", str(tmp_path)])
+    assert json.loads(capsys.readouterr().out) == {"QRC|0.1": [[9.0, seed] for seed in log_study.QUICK_SEEDS]}
+
+
+TRIED = Scale(("MountainCar-v0",), (1 / 4,), n_seeds=1, n_episodes=1, share=0.003)
+
+
+def test_finished_agents_are_kept_and_repeat_themselves(tmp_path, monkeypatch):
+    cells = [cell for cell in runs.cells_of(TRIED) if cell.row in (PRESET, "Sarsa(.9)")]
+    calls: list[tuple[int, int]] = []
+    first = runs.run_cells(cells, tmp_path, 1, lambda done, of, left: calls.append((done, of)))
+    assert calls == [(1, 2), (2, 2)]
+    alone = gq.Agent("MountainCar-v0", seed=0, **cells[1].arguments()).learn(300).evaluate(1, seed=runs.EVALUATION)
+    assert first[cells[1]]["returns"] == alone.returns.tolist()
+    monkeypatch.setattr(runs, "measure", None)  # nothing is left to be done
+    assert runs.run_cells(cells, tmp_path, 1, lambda *_: None) == first
+    monkeypatch.undo()
+    next(tmp_path.glob("*.json")).write_text("damaged")
+    again = runs.run_cells(cells, tmp_path, 1, lambda *_: None)
+    assert [again[cell]["returns"] for cell in cells] == [first[cell]["returns"] for cell in cells]
