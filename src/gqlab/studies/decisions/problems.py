@@ -306,9 +306,7 @@ def sale(stock: int, weeks: int, gamma: float) -> LoggedProblem:
                 r[k, a] += p * price * sold
     first = np.eye(S)[weeks * n + stock]
     habit = np.where(shown[:, 1] > 3, 1, 0)
-    return problem(
-        "sale", P, r, gamma, horizon=weeks + 1, initial=first, terminal=ends, habit=habit, observation=shown
-    )
+    return problem("sale", P, r, gamma, horizon=weeks + 1, initial=first, terminal=ends, habit=habit, observation=shown)
 
 
 #: The problems whose log shows numbers.
