@@ -10,43 +10,50 @@ from gqlab.studies.decisions.problems import LoggedProblem
 from gqlab.support.checks import FloatArray
 
 
-def make_log(
-    problem: LoggedProblem, n_rows: int, seed: list[int], *, policy: FloatArray | None = None, propensities: bool = True
-) -> Transitions:
-    """About ``n_rows`` rows (whole episodes, or cut off at the horizon) of the behaviour, or of another policy.
+def rows_per_episode(problem: LoggedProblem, behavior: FloatArray) -> float:
+    """The mean number of rows of an episode."""
+    mdp, total, now = problem.mdp, 0.0, problem.mdp.start
+    step = np.einsum("sa,sat->st", behavior, mdp.transition)
+    for _ in range(problem.horizon):
+        total += float(now.sum())
+        now = np.where(mdp.terminal, 0.0, now @ step)
+    return total
 
-    The episodes are played side by side: each of ``n_rows / horizon`` places plays one after another until it has
-    ``horizon`` rows, and cuts off the last.
+
+def make_log(
+    problem: LoggedProblem, n_rows: int, seed: list[int], *, behavior: FloatArray | None = None, known: bool = True
+) -> Transitions:
+    """Whole episodes, as many as have ``n_rows`` rows in the mean: their number does not depend on what happens.
+
+    Each ends in a terminal state, or is cut off after ``horizon`` rows. ``behavior``: another policy than the problem's;
+    ``known``: the log tells its probabilities.
     """
-    mdp, horizon = problem.mdp, min(problem.horizon, n_rows)
-    behavior = problem.behavior if policy is None else policy
+    mdp, b = problem.mdp, problem.behavior if behavior is None else behavior
     rng = np.random.default_rng(seed)
-    places = max(1, n_rows // horizon)
-    acting, moving = np.cumsum(behavior, axis=1), np.cumsum(mdp.transition, axis=2)
-    starting = np.cumsum(mdp.start)
-    shape = places, horizon
-    state, action, after = (np.zeros(shape, dtype=np.int64) for _ in range(3))
-    ended, episode = np.zeros(shape, dtype=bool), np.zeros(shape, dtype=np.int64)
-    here, number = drawn(np.broadcast_to(starting, (places, mdp.n_states)), rng), np.zeros(places, dtype=np.int64)
-    for t in range(horizon):
+    m = max(2, round(n_rows / rows_per_episode(problem, b)))
+    acting, moving = np.cumsum(b, axis=1), np.cumsum(mdp.transition, axis=2)
+    state, action, after = (np.zeros((m, problem.horizon), dtype=np.int64) for _ in range(3))
+    alive = np.zeros((m, problem.horizon), dtype=bool)
+    here, on = drawn(np.broadcast_to(np.cumsum(mdp.start), (m, mdp.n_states)), rng), np.ones(m, dtype=bool)
+    for t in range(problem.horizon):
         a = drawn(acting[here], rng)
         arrived = drawn(moving[here, a], rng)
-        state[:, t], action[:, t], after[:, t], episode[:, t] = here, a, arrived, number
-        ended[:, t] = over = mdp.terminal[arrived]
-        number = number + over
-        here = np.where(over, drawn(np.broadcast_to(starting, (places, mdp.n_states)), rng), arrived)
-    cut = np.zeros(shape, dtype=bool)
-    cut[:, -1] = ~ended[:, -1]
-    s, a, s_next = state.ravel(), action.ravel(), after.ravel()
+        state[:, t], action[:, t], after[:, t], alive[:, t] = here, a, arrived, on
+        on, here = on & ~mdp.terminal[arrived], arrived
+        if not on.any():
+            break
+    s, a, s_next = state[alive], action[alive], after[alive]
+    episode = np.repeat(np.arange(m), alive.sum(axis=1))
+    ended, last = mdp.terminal[s_next], np.append(episode[1:] != episode[:-1], True)
     return Transitions.from_arrays(
         problem.observation[s],
         a,
         mdp.reward[s, a, s_next],
         problem.observation[s_next],
-        terminated=ended.ravel(),
-        truncated=cut.ravel(),
-        episodes=(np.arange(places)[:, None] * (horizon + 1) + episode).ravel(),
-        probabilities=behavior[s, a] if propensities else None,
+        terminated=ended,
+        truncated=last & ~ended,
+        episodes=episode,
+        probabilities=b[s, a] if known else None,
         n_actions=mdp.n_actions,
     )
 
