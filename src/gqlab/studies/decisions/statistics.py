@@ -1,0 +1,121 @@
+"""What is made of the results: errors, coverage, verdicts and gains, and whether each criterion holds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import stats
+
+from gqlab.studies.decisions.design import CRITERIA, DISCOUNTS, EXPLORATION, RARE, SELECTION_ROWS, Criterion
+from gqlab.studies.decisions.measure import FIELDS, RIVALS
+from gqlab.studies.decisions.problems import SHIFTS
+from gqlab.support.checks import FloatArray
+
+#: What a problem's logs say in one cell, by name: (problems,) each.
+Cell = dict[str, FloatArray]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A criterion, with what was found."""
+
+    criterion: Criterion
+    value: float
+
+    @property
+    def holds(self) -> bool:
+        return self.criterion.holds(self.value)
+
+
+def interval_of(values: FloatArray, confidence: float = 0.95) -> tuple[float, float]:
+    """Student's interval of a mean."""
+    half = stats.t.ppf((1 + confidence) / 2, len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values))
+    return float(values.mean() - half), float(values.mean() + half)
+
+
+def column(estimates: FloatArray, name: str) -> FloatArray:
+    """A field of estimates (…, fields)."""
+    return np.asarray(estimates[..., FIELDS.index(name)])
+
+
+def cell_of(estimates: FloatArray, rivals: FloatArray, truth: FloatArray, n_rows: int) -> Mapping[str, float]:
+    """One problem in one cell: estimates (n_logs, fields), rivals (n_logs, …), truth (value, gain bounds and values)."""
+    bound, gain_bound, value, gain = truth
+    efficient = bound / np.sqrt(n_rows)
+    low, high = column(estimates, "low"), column(estimates, "high")
+    out = {
+        "coverage": float(np.mean((low <= value) & (value <= high))),
+        "rmse": float(np.sqrt(np.mean((column(estimates, "value") - value) ** 2)) / efficient),
+        "width": float(np.mean(high - low) / (2 * stats.norm.ppf(0.975) * efficient)),
+        "gain coverage": float(
+            np.mean((column(estimates, "gain_low") <= gain) & (gain <= column(estimates, "gain_high")))
+        ),
+        "gain rmse": float(
+            np.sqrt(np.mean((column(estimates, "gain") - gain) ** 2)) / (gain_bound / np.sqrt(n_rows))
+        ),
+        "thin": float(column(estimates, "thin").mean()),
+    }
+    for k, name in enumerate(("fqe", "wpdis")):
+        estimate, lowest, highest = rivals[:, 3 * k : 3 * k + 3][~np.isnan(rivals[:, 3 * k])].T
+        out[f"{name} coverage"] = float(np.mean((lowest <= value) & (value <= highest)))
+        out[f"{name} rmse"] = float(np.sqrt(np.mean((estimate - value) ** 2)) / efficient)
+    return out
+
+
+def is_rare(other_reward: float, n_rows: int) -> bool:
+    """Whether logs of so many rows may hold too few rows with another reward than the most frequent one."""
+    return other_reward * n_rows < RARE
+
+
+def verdict_shares(verdicts: Sequence[str], truth: FloatArray) -> dict[str, float]:
+    """Shares of verdicts; truth (n, 3): gain, its efficient standard error, the estimate."""
+    found, gain = np.array(verdicts), truth[:, 0]
+    wrong = ((found == "better") & (gain < 0)) | ((found == "worse") & (gain > 0))
+    clear = np.abs(gain) > 3 * truth[:, 1]
+    decided = found != "cannot say"
+    return {
+        "n": float(len(found)),
+        "wrong": float(wrong.mean()),
+        "right": float((decided & ~wrong).mean()),
+        "cannot say": float((~decided).mean()),
+        "clear": float(clear.sum()),
+        "decided": float((decided & clear).sum() / max(clear.sum(), 1)),
+    }
+
+
+def criteria_values(found: Mapping[str, Any], sizes: Sequence[int]) -> dict[str, float]:
+    """The number of every criterion that the design of this run has."""
+    out = {
+        f"evaluation {gamma:g}": float(np.mean(found["evaluation"][gamma][~found["rare"][sizes[-1]]]))
+        for gamma in DISCOUNTS
+    }
+    cells: Mapping[tuple[int, str], Cell] = found["cells"]
+    large = [(n, shift) for n, shift in cells if n >= 5_000]
+    for (n, shift), cell in cells.items():
+        out[f"coverage {n} {shift}"] = float(cell["coverage"][~found["rare"][n]].mean())
+    out["coverage worst"] = min(float(cells[key]["coverage"][~found["rare"][key[0]]].min()) for key in large)
+    for name in ("rmse", "width"):
+        out[f"efficiency {name}"] = max(float(np.median(cells[key][name][~found["rare"][key[0]]])) for key in large)
+    out["null"] = float(np.mean(np.array(found["null"]) == "better"))
+    for name, known in (("", "known"), (" unknown", "unknown")):
+        out[f"verdicts wrong{name}"] = found["verdicts"][known]["wrong"]
+        out[f"verdicts decided{name}"] = found["verdicts"][known]["decided"]
+    for n in SELECTION_ROWS:
+        out[f"selection worse {n}"] = float(np.mean(found["selection"][n] < -1e-9))
+        out[f"selection gain {n}"] = float(found["selection"][n].mean())
+    little, much = (found["pessimism"][e] for e in EXPLORATION)
+    out["pessimism little"] = float((little[:, 1] - little[:, 0]).mean())
+    out["pessimism much"] = interval_of(much[:, 1] - much[:, 0])[1]
+    return out
+
+
+def judge_all(values: Mapping[str, float]) -> list[Verdict]:
+    """Every criterion that has a value, in the order of the register."""
+    return [Verdict(criterion, values[criterion.name]) for criterion in CRITERIA if criterion.name in values]
+
+
+assert len(RIVALS) == 6
+assert tuple(SHIFTS) == ("small", "large")
