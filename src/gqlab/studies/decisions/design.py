@@ -7,9 +7,11 @@
 5. **Selection**: the choice among candidates that were fitted on one half of the episodes.
 6. **Pessimism**: lower confidence values in the fit, where the behaviour explores little, and where it explores much.
 
-A problem is set apart in a cell where its reward is so rare that logs may not hold it: where fewer than ``RARE`` rows of
-a log, in the mean, have another reward than the most frequent one. Criteria are judged on the others; the report shows
-all.
+A problem is set apart in a cell where its reward is so rare that logs may not hold it: where more than ``RARE_SHARE`` of
+the policy's discounted reward, counted from the log's most frequent one, comes from rewards so far from that one that
+fewer than ``RARE_ROWS`` rows of a log, in the mean, have such. Both are computed exactly, from the problem. Criteria are
+judged on the others; the report shows all. This rule was written after a look at twenty logs of six of the problems, made
+with other seeds than those of the study; everything else before any log was made.
 """
 
 from __future__ import annotations
@@ -42,8 +44,8 @@ SELECTION_LOGS, SELECTION_ROWS = 20, (1_000, 10_000)
 #: Of pessimism: how often the behaviour acts at random.
 EXPLORATION, PESSIMISM_LOGS, PESSIMISM_ROWS = (0.02, 0.4), 20, 5_000
 
-#: Rows with another reward than the most frequent one, in the mean of logs: with fewer, a problem is set apart.
-RARE = 10.0
+#: What sets a problem apart: see above.
+RARE_ROWS, RARE_SHARE = 10.0, 0.1
 
 #: The seeds begin with this number, which no log had before; quick designs have another.
 SEED, QUICK_SEED = 20_261_116, 7
@@ -94,11 +96,15 @@ class Criterion:
 #: The criteria, fixed before the study was run.
 CRITERIA = (
     *(
-        Criterion(f"evaluation {gamma:g}", f"mean relative error of the value over problems, γ = {gamma:g}", -0.01, 0.01)
+        Criterion(
+            f"evaluation {gamma:g}", f"mean relative error of the value over problems, γ = {gamma:g}", -0.01, 0.01
+        )
         for gamma in DISCOUNTS
     ),
     *(
-        Criterion(f"coverage {n} {shift}", f"coverage of the value, {n:,} rows, {shift} shift, mean over problems", 0.92)
+        Criterion(
+            f"coverage {n} {shift}", f"coverage of the value, {n:,} rows, {shift} shift, mean over problems", 0.92
+        )
         for n in SIZES
         for shift in ("small", "large")
     ),

@@ -11,7 +11,7 @@ from gqlab.encoders.fourier import Fourier
 from gqlab.encoders.identity import Identity
 from gqlab.encoders.one_hot import OneHot
 from gqlab.encoders.tiles import TileCoder
-from gqlab.judge.bound import efficiency_bound
+from gqlab.judge.bound import discounted_visits, efficiency_bound, logged_visits
 from gqlab.judge.decide import decide
 from gqlab.judge.estimates import Estimates
 from gqlab.judge.estimator import Estimator
@@ -21,7 +21,7 @@ from gqlab.judge.select import select
 from gqlab.learn.fit.fit import fit
 from gqlab.learn.fit.fitted import LSPI, FittedQ
 from gqlab.policies import as_policy
-from gqlab.studies.decisions.design import FIT_ROWS, NULL_ROWS, PESSIMISM_ROWS, VERDICT_ROWS
+from gqlab.studies.decisions.design import FIT_ROWS, NULL_ROWS, PESSIMISM_ROWS, RARE_ROWS, VERDICT_ROWS
 from gqlab.studies.decisions.logs import make_log
 from gqlab.studies.decisions.problems import SHIFTS, LoggedProblem, finite, numeric
 from gqlab.studies.decisions.rivals import fitted_q_evaluation, weighted_importance_sampling
@@ -79,18 +79,25 @@ def coverage(k: int, n_rows: int, first: int, n_logs: int, n_rival: int, seed: i
     return {"estimates": out, "rivals": rivals}
 
 
-def bounds(k: int) -> dict[str, Any]:
-    """The truth of a problem: values, gains, efficiency bounds by row, and how often another reward is met."""
+def bounds(k: int, sizes: tuple[int, ...]) -> dict[str, Any]:
+    """The truth of a problem: efficiency bounds by row, values and gains, and what is rare in logs of such sizes."""
     problem = finite(k)
     found = [efficiency_bound(problem.mdp, problem.behavior, problem.target(s), problem.horizon) for s in SHIFTS]
-    return {"bounds": np.array(found), "other_reward": other_reward(problem)}
+    rare = [[rare_share(problem, problem.target(shift), n) for shift in SHIFTS] for n in sizes]
+    return {"bounds": np.array(found), "rare": np.array(rare)}
 
 
-def other_reward(problem: LoggedProblem) -> float:
-    """The share of a long log's rows whose reward is not the most frequent one."""
-    rewards = np.asarray(make_log(problem, 200_000, [0, 0]).to_chunk().rewards)
-    _, counts = np.unique(rewards.round(12), return_counts=True)
-    return float(1 - counts.max() / len(rewards))
+def rare_share(problem: LoggedProblem, policy: FloatArray, n_rows: int) -> float:
+    """The share of a policy's discounted reward that a log of so many rows may not hold; rewards count from the mode."""
+    mdp = problem.mdp
+    visits = logged_visits(mdp, problem.behavior, problem.horizon, mdp.start)
+    logged = (visits / visits.sum())[:, None, None] * problem.behavior[..., None] * mdp.transition
+    wanted = discounted_visits(mdp, policy, mdp.start)[:, None, None] * policy[..., None] * mdp.transition
+    kinds, number = np.unique(mdp.reward.round(12), return_inverse=True)
+    in_log, in_policy = (np.bincount(number.ravel(), mass.ravel(), len(kinds)) for mass in (logged, wanted))
+    size = np.abs(kinds - kinds[in_log.argmax()])
+    beyond = np.array([in_log[size >= one].sum() for one in size]) * n_rows < RARE_ROWS
+    return float((in_policy * size)[beyond].sum() / (in_policy * size).sum())
 
 
 def null(k: int, n_logs: int, seed: int) -> dict[str, Any]:
@@ -192,9 +199,7 @@ def pessimism(k: int, exploration: float, n_logs: int, seed: int) -> dict[str, A
     behavior = exploration / A + (1 - exploration) * habit / habit.sum(axis=1, keepdims=True)
     gains = np.empty((n_logs, 2))
     for j in range(n_logs):
-        data = make_log(
-            problem, PESSIMISM_ROWS, [seed, PESSIMISM, k, round(100 * exploration), j], behavior=behavior
-        )
+        data = make_log(problem, PESSIMISM_ROWS, [seed, PESSIMISM, k, round(100 * exploration), j], behavior=behavior)
         for i, beta in enumerate((0.0, 1.0)):
             model = fit(
                 data, OneHot(problem.mdp.n_states), FittedQ(pessimism=beta), discount=problem.gamma, progress=False

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from gqlab.studies.decisions.design import CRITERIA, DISCOUNTS, EXPLORATION, RARE, SELECTION_ROWS, Criterion
+from gqlab.studies.decisions.design import CRITERIA, DISCOUNTS, EXPLORATION, SELECTION_ROWS, Criterion
 from gqlab.studies.decisions.measure import FIELDS, RIVALS
 from gqlab.studies.decisions.problems import SHIFTS
 from gqlab.support.checks import FloatArray
@@ -53,9 +53,7 @@ def cell_of(estimates: FloatArray, rivals: FloatArray, truth: FloatArray, n_rows
         "gain coverage": float(
             np.mean((column(estimates, "gain_low") <= gain) & (gain <= column(estimates, "gain_high")))
         ),
-        "gain rmse": float(
-            np.sqrt(np.mean((column(estimates, "gain") - gain) ** 2)) / (gain_bound / np.sqrt(n_rows))
-        ),
+        "gain rmse": float(np.sqrt(np.mean((column(estimates, "gain") - gain) ** 2)) / (gain_bound / np.sqrt(n_rows))),
         "thin": float(column(estimates, "thin").mean()),
     }
     for k, name in enumerate(("fqe", "wpdis")):
@@ -63,11 +61,6 @@ def cell_of(estimates: FloatArray, rivals: FloatArray, truth: FloatArray, n_rows
         out[f"{name} coverage"] = float(np.mean((lowest <= value) & (value <= highest)))
         out[f"{name} rmse"] = float(np.sqrt(np.mean((estimate - value) ** 2)) / efficient)
     return out
-
-
-def is_rare(other_reward: float, n_rows: int) -> bool:
-    """Whether logs of so many rows may hold too few rows with another reward than the most frequent one."""
-    return other_reward * n_rows < RARE
 
 
 def verdict_shares(verdicts: Sequence[str], truth: FloatArray) -> dict[str, float]:
@@ -89,16 +82,16 @@ def verdict_shares(verdicts: Sequence[str], truth: FloatArray) -> dict[str, floa
 def criteria_values(found: Mapping[str, Any], sizes: Sequence[int]) -> dict[str, float]:
     """The number of every criterion that the design of this run has."""
     out = {
-        f"evaluation {gamma:g}": float(np.mean(found["evaluation"][gamma][~found["rare"][sizes[-1]]]))
+        f"evaluation {gamma:g}": float(np.mean(found["evaluation"][gamma][~found["rare"][sizes[-1], "small"]]))
         for gamma in DISCOUNTS
     }
     cells: Mapping[tuple[int, str], Cell] = found["cells"]
     large = [(n, shift) for n, shift in cells if n >= 5_000]
     for (n, shift), cell in cells.items():
-        out[f"coverage {n} {shift}"] = float(cell["coverage"][~found["rare"][n]].mean())
-    out["coverage worst"] = min(float(cells[key]["coverage"][~found["rare"][key[0]]].min()) for key in large)
+        out[f"coverage {n} {shift}"] = float(cell["coverage"][~found["rare"][n, shift]].mean())
+    out["coverage worst"] = min(float(cells[key]["coverage"][~found["rare"][key]].min()) for key in large)
     for name in ("rmse", "width"):
-        out[f"efficiency {name}"] = max(float(np.median(cells[key][name][~found["rare"][key[0]]])) for key in large)
+        out[f"efficiency {name}"] = max(float(np.median(cells[key][name][~found["rare"][key]])) for key in large)
     out["null"] = float(np.mean(np.array(found["null"]) == "better"))
     for name, known in (("", "known"), (" unknown", "unknown")):
         out[f"verdicts wrong{name}"] = found["verdicts"][known]["wrong"]

@@ -18,6 +18,7 @@ from gqlab.studies.decisions.design import (
     LOGS_A_TASK,
     NULL_LOGS,
     PESSIMISM_LOGS,
+    RARE_SHARE,
     RIVAL_LOGS,
     SELECTION_LOGS,
     SELECTION_ROWS,
@@ -25,7 +26,7 @@ from gqlab.studies.decisions.design import (
     DecisionDesign,
 )
 from gqlab.studies.decisions.problems import SHIFTS, finite, numeric
-from gqlab.studies.decisions.statistics import cell_of, criteria_values, is_rare, judge_all, verdict_shares
+from gqlab.studies.decisions.statistics import cell_of, criteria_values, judge_all, verdict_shares
 from gqlab.studies.keys import Call
 from gqlab.studies.study import Result, Study
 
@@ -52,7 +53,7 @@ class Decisions(Study):
             return place, Call(function, arguments, " ".join(map(str, place)), cost)
 
         for k in design.finite:
-            yield call(("bounds", k), measure.bounds, k, cost=0.5)
+            yield call(("bounds", k), measure.bounds, k, design.sizes, cost=0.5)
             for n in design.sizes:
                 logs = design.logs(LOGS)
                 for first in range(0, logs, LOGS_A_TASK):
@@ -73,7 +74,9 @@ class Decisions(Study):
             for known in (True, False):
                 for first in range(0, design.logs(VERDICT_LOGS), 5):
                     some_logs = min(5, design.logs(VERDICT_LOGS) - first)
-                    yield call(("verdicts", k, known), measure.verdicts, k, first, some_logs, known, seed, cost=4.0 * some_logs)
+                    yield call(
+                        ("verdicts", k, known), measure.verdicts, k, first, some_logs, known, seed, cost=4.0 * some_logs
+                    )
 
     def gather(self, results: Sequence[Result]) -> dict[str, Any]:
         by_place: dict[Place, list[Result]] = {}
@@ -88,7 +91,11 @@ class Decisions(Study):
         found: dict[str, Any] = {
             "problems": [finite(k).name for k in problems],
             "numeric": [numeric(k).name for k in design.numeric],
-            "rare": {n: np.array([is_rare(truth[k]["other_reward"], n) for k in problems]) for n in design.sizes},
+            "rare": {
+                (n, shift): np.array([truth[k]["rare"][j, i] > RARE_SHARE for k in problems])
+                for j, n in enumerate(design.sizes)
+                for i, shift in enumerate(SHIFTS)
+            },
             "cells": {},
             "evaluation": {g: np.array([joined("relative", "evaluation", k, g).mean() for k in problems]) for g in DISCOUNTS},
             "evaluation errors": {
