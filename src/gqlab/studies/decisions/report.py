@@ -1,0 +1,203 @@
+"""What the study says: its criteria first, then the tables behind them, as text, Markdown, JSON and a page."""
+
+from __future__ import annotations
+
+import json
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gqlab.studies.decisions.design import DISCOUNTS, EXPLORATION, SELECTION_ROWS, DecisionDesign
+from gqlab.studies.decisions.problems import SHIFTS
+from gqlab.studies.decisions.statistics import Verdict, interval_of
+from gqlab.studies.page import Table, fixed, whole_page
+from gqlab.support.files import write_whole
+from gqlab.support.plain_json import plain
+
+TITLE = "Decisions from logs, against exact values"
+
+#: The columns of the table of estimators: what its cells show of a cell of the study.
+ESTIMATORS = {
+    "the solve": ("rmse", "coverage"),
+    "fitted Q evaluation, V(s₀) alone": ("fqe rmse", "fqe coverage"),
+    "weighted per-decision IS": ("wpdis rmse", "wpdis coverage"),
+}
+
+
+def write_report(found: dict[str, Any], design: DecisionDesign, folder: Path) -> str:
+    """``decisions.json``, ``decisions.md`` and ``decisions.html``; the text for a terminal."""
+    tables = all_tables(found)
+    parts = [f"## {title}\n\n{table.markdown()}\n" for title, table in tables.items()]
+    body = "\n".join(f"<h2>{escape(title)}</h2>\n{table.html('plain')}" for title, table in tables.items())
+    texts = {
+        "decisions.md": f"# {TITLE}\n\n" + "\n".join(parts),
+        "decisions.html": whole_page(TITLE, f"<p>{escape(summary(found))}</p>\n{body}"),
+        "decisions.json": json.dumps(plain(as_json(found, design)), ensure_ascii=False, indent=1) + "\n",
+    }
+    for name, text in texts.items():
+        write_whole(folder / name, lambda file, text=text: file.write(text.encode()))  # type: ignore[misc]
+    shown = (f"{title}\n{table.text()}" for title, table in tables.items() if title != "Problems")
+    return "\n\n".join([*shown, summary(found)])
+
+
+def summary(found: dict[str, Any]) -> str:
+    """How many criteria hold, in a sentence."""
+    held = [one.holds for one in found["criteria"]]
+    apart = sorted({found["problems"][k] for rare in found["rare"].values() for k in np.flatnonzero(rare)})
+    left_out = f"; set apart in cells where their reward is rare: {', '.join(apart)}" if apart else ""
+    return f"{sum(held)} of {len(held)} criteria hold{left_out}."
+
+
+def all_tables(found: dict[str, Any]) -> dict[str, Table]:
+    """Every table by its title, the verdicts first."""
+    return {
+        "Criteria": criteria_table(found["criteria"]),
+        "Median of RMSE ÷ efficiency bound over problems, mean coverage of nominal 95 %": estimator_table(found),
+        "The solve in each cell": cell_table(found),
+        "Mean relative error of the value, in percent": evaluation_table(found),
+        "Verdicts on policies that were fitted with wrong features": verdict_table(found),
+        "Choosing among candidates; 0: what runs now, 1: optimal": selection_table(found),
+        "Pessimism; 0: what runs now, 1: optimal": pessimism_table(found),
+        "Problems": problem_table(found),
+    }
+
+
+def criteria_table(criteria: list[Verdict]) -> Table:
+    rows = []
+    for one in criteria:
+        wanted = [f"≥ {one.criterion.least:g}"] if one.criterion.least is not None else []
+        wanted += [f"≤ {one.criterion.most:g}"] if one.criterion.most is not None else []
+        found = fixed(one.value, 4 if abs(one.value) < 0.1 else 3)
+        rows.append([one.criterion.text, " and ".join(wanted).replace("-", "−"), found, "yes" if one.holds else "NO"])
+    return Table(["criterion", "wanted", "found", "holds"], rows)
+
+
+def estimator_table(found: dict[str, Any]) -> Table:
+    cells = found["cells"]
+    rows = []
+    for name, (rmse, coverage) in ESTIMATORS.items():
+        texts = []
+        for key, cell in cells.items():
+            usual = ~found["rare"][key]
+            texts.append(
+                f"{fixed(float(np.median(cell[rmse][usual])), 2)} / {fixed(float(cell[coverage][usual].mean()), 2)}"
+            )
+        rows.append([name, *texts])
+    return Table(["estimator", *(f"{n:,} {shift}" for n, shift in cells)], rows)
+
+
+def cell_table(found: dict[str, Any]) -> Table:
+    rows = []
+    for (n, shift), cell in found["cells"].items():
+        usual = ~found["rare"][n, shift]
+        worst = int(np.argmin(np.where(usual, cell["coverage"], np.inf)))
+        rows.append(
+            [
+                f"{n:,} rows, {shift} shift", fixed(float(cell["coverage"][usual].mean()), 3),
+                f"{fixed(float(cell['coverage'][worst]), 3)} ({found['problems'][worst]})",
+                fixed(float(np.median(cell["rmse"][usual])), 2), fixed(float(np.median(cell["width"][usual])), 2),
+                fixed(float(cell["gain coverage"][usual].mean()), 3),
+                fixed(float(np.median(cell["gain rmse"][usual])), 2), fixed(float(cell["thin"][usual].mean()), 2),
+                str(int(usual.sum())),
+            ]
+        )  # fmt: skip
+    header = [
+        "cell", "coverage", "least", "RMSE ÷ bound", "width ÷ efficient", "coverage of the gain (90 %)",
+        "RMSE of the gain ÷ bound", "thin", "problems",
+    ]  # fmt: skip
+    return Table(header, rows)
+
+
+def evaluation_table(found: dict[str, Any]) -> Table:
+    usual = ~found["rare"][max(found["rare"], key=lambda key: key[0])[0], "small"]
+    rows = []
+    for gamma in DISCOUNTS:
+        errors, noise = 100 * found["evaluation"][gamma], 100 * found["evaluation errors"][gamma]
+        worst = int(np.argmax(np.where(usual, np.abs(errors), -np.inf)))
+        rows.append(
+            [
+                f"γ = {gamma:g}", fixed(float(errors[usual].mean()), 3),
+                f"{fixed(float(errors[worst]), 3)} ± {fixed(float(noise[worst]), 3)} ({found['problems'][worst]})",
+            ]
+        )  # fmt: skip
+    return Table(["discount", "mean over problems", "largest, with its standard error"], rows)
+
+
+def verdict_table(found: dict[str, Any]) -> Table:
+    rows = [
+        [
+            name, f"{shares['n']:.0f}", fixed(shares["wrong"], 3), fixed(shares["right"], 3),
+            fixed(shares["cannot say"], 3), f"{shares['clear']:.0f}", fixed(shares["decided"], 3),
+        ]
+        for name, shares in (
+            ("with propensities", found["verdicts"]["known"]), ("without", found["verdicts"]["unknown"])
+        )
+    ]  # fmt: skip
+    return Table(["log", "verdicts", "wrong", "right", "cannot say", "clear gains", "decided of these"], rows)
+
+
+def selection_table(found: dict[str, Any]) -> Table:
+    rows = []
+    for n in SELECTION_ROWS:
+        gain = found["selection"][n]
+        low, high = interval_of(gain)
+        rows.append(
+            [
+                f"{n:,} rows", str(len(gain)), f"{fixed(float(gain.mean()), 3)} [{fixed(low, 3)}, {fixed(high, 3)}]",
+                fixed(float(np.mean(gain < -1e-9)), 4), fixed(float(np.mean(gain == 0)), 3),
+            ]
+        )  # fmt: skip
+    return Table(["size", "logs", "gain", "worse than now", "kept"], rows)
+
+
+def pessimism_table(found: dict[str, Any]) -> Table:
+    rows = []
+    for e in EXPLORATION:
+        plain_gain, pessimistic = found["pessimism"][e].T
+        low, high = interval_of(pessimistic - plain_gain)
+        rows.append(
+            [
+                f"{100 * e:g} %", fixed(float(plain_gain.mean()), 3), fixed(float(pessimistic.mean()), 3),
+                f"{fixed(float((pessimistic - plain_gain).mean()), 3)} [{fixed(low, 3)}, {fixed(high, 3)}]",
+                f"{fixed(float(np.mean(plain_gain < 0)), 3)} / {fixed(float(np.mean(pessimistic < 0)), 3)}",
+            ]
+        )  # fmt: skip
+    return Table(["explores", "plain", "pessimism 1", "difference", "worse than now"], rows)
+
+
+def problem_table(found: dict[str, Any]) -> Table:
+    """Coverage of every problem in every cell; in brackets where it is set apart."""
+    cells = found["cells"]
+    rows = []
+    for k, name in enumerate(found["problems"]):
+        texts = [
+            f"({fixed(float(cell['coverage'][k]), 3)})"
+            if found["rare"][key][k]
+            else fixed(float(cell["coverage"][k]), 3)
+            for key, cell in cells.items()
+        ]
+        rows.append([name, *texts])
+    return Table(["problem", *(f"{n:,} {shift}" for n, shift in cells)], rows)
+
+
+def as_json(found: dict[str, Any], design: DecisionDesign) -> dict[str, Any]:
+    """All numbers."""
+    return {
+        "quick": design.quick,
+        "criteria": [
+            {"name": one.criterion.name, "text": one.criterion.text, "least": one.criterion.least,
+             "most": one.criterion.most, "found": one.value, "holds": one.holds}
+            for one in found["criteria"]
+        ],
+        "problems": found["problems"],
+        "cells": {f"{n} {shift}": cell for (n, shift), cell in found["cells"].items()},
+        "rare": {f"{n} {shift}": rare for (n, shift), rare in found["rare"].items()},
+        "evaluation": {f"{gamma:g}": found["evaluation"][gamma] for gamma in DISCOUNTS},
+        "verdicts": found["verdicts"],
+        "null": {name: found["null"].count(name) for name in ("better", "worse", "cannot say")},
+        "selection": {str(n): found["selection"][n] for n in SELECTION_ROWS},
+        "pessimism": {f"{e:g}": found["pessimism"][e] for e in EXPLORATION},
+        "shifts": SHIFTS,
+    }  # fmt: skip
