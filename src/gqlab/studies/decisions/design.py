@@ -35,8 +35,9 @@ EVALUATION_ROWS, EVALUATION_LOGS = 50_000, 50
 #: Of the null: logs of each problem, of so many rows.
 NULL_LOGS, NULL_ROWS = 50, 5_000
 
-#: Of verdicts: logs of each problem, rows, and the step of the policies' own logs.
+#: Of verdicts: logs of each problem, their rows, and those of the logs that policies were fitted on; logs of a task.
 VERDICT_LOGS, VERDICT_ROWS, FIT_ROWS = 20, 10_000, 3_000
+VERDICTS_A_TASK = 5
 
 #: Of selection.
 SELECTION_LOGS, SELECTION_ROWS = 20, (1_000, 10_000)

@@ -10,8 +10,7 @@ import numpy as np
 from scipy import stats
 
 from gqlab.studies.decisions.design import CRITERIA, DISCOUNTS, EXPLORATION, SELECTION_ROWS, Criterion
-from gqlab.studies.decisions.measure import FIELDS, RIVALS
-from gqlab.studies.decisions.problems import SHIFTS
+from gqlab.studies.decisions.measure import FIELDS
 from gqlab.support.checks import FloatArray
 
 #: What a problem's logs say in one cell, by name: (problems,) each.
@@ -34,6 +33,11 @@ def interval_of(values: FloatArray, confidence: float = 0.95) -> tuple[float, fl
     """Student's interval of a mean."""
     half = stats.t.ppf((1 + confidence) / 2, len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values))
     return float(values.mean() - half), float(values.mean() + half)
+
+
+def standard_error(values: FloatArray) -> float:
+    """Of a mean."""
+    return float(values.std(ddof=1) / np.sqrt(len(values)))
 
 
 def column(estimates: FloatArray, name: str) -> FloatArray:
@@ -108,7 +112,3 @@ def criteria_values(found: Mapping[str, Any], sizes: Sequence[int]) -> dict[str,
 def judge_all(values: Mapping[str, float]) -> list[Verdict]:
     """Every criterion that has a value, in the order of the register."""
     return [Verdict(criterion, values[criterion.name]) for criterion in CRITERIA if criterion.name in values]
-
-
-assert len(RIVALS) == 6
-assert tuple(SHIFTS) == ("small", "large")

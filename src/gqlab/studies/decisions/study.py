@@ -23,10 +23,11 @@ from gqlab.studies.decisions.design import (
     SELECTION_LOGS,
     SELECTION_ROWS,
     VERDICT_LOGS,
+    VERDICTS_A_TASK,
     DecisionDesign,
 )
 from gqlab.studies.decisions.problems import SHIFTS, finite, numeric
-from gqlab.studies.decisions.statistics import cell_of, criteria_values, judge_all, verdict_shares
+from gqlab.studies.decisions.statistics import cell_of, criteria_values, judge_all, standard_error, verdict_shares
 from gqlab.studies.keys import Call
 from gqlab.studies.study import Result, Study
 
@@ -49,34 +50,35 @@ class Decisions(Study):
         """Every call with what it is of."""
         design, seed = self.design, self.design.seed
 
+        arguments: tuple[Any, ...]
+
         def call(place: Place, function: Callable[..., Any], *arguments: Any, cost: float) -> tuple[Place, Call]:
             return place, Call(function, arguments, " ".join(map(str, place)), cost)
 
+        logs = design.logs
         for k in design.finite:
             yield call(("bounds", k), measure.bounds, k, design.sizes, cost=0.5)
             for n in design.sizes:
-                logs = design.logs(LOGS)
-                for first in range(0, logs, LOGS_A_TASK):
-                    some_logs = min(LOGS_A_TASK, logs - first)
-                    arguments = k, n, first, some_logs, design.logs(RIVAL_LOGS), seed
-                    yield call(("coverage", k, n), measure.coverage, *arguments, cost=some_logs * (0.02 + n / 400_000))
+                for first in range(0, logs(LOGS), LOGS_A_TASK):
+                    block = min(LOGS_A_TASK, logs(LOGS) - first)
+                    arguments = k, n, first, block, logs(RIVAL_LOGS), seed
+                    yield call(("coverage", k, n), measure.coverage, *arguments, cost=block * (0.02 + n / 400_000))
             for gamma in DISCOUNTS:
-                logs, rows = design.logs(EVALUATION_LOGS), design.sizes[-1] if design.quick else EVALUATION_ROWS
-                yield call(("evaluation", k, gamma), measure.evaluation, k, gamma, rows, logs, seed, cost=logs * 0.1)
-            yield call(("null", k), measure.null, k, design.logs(NULL_LOGS), seed, cost=design.logs(NULL_LOGS) * 0.3)
+                arguments = k, gamma, design.sizes[-1] if design.quick else EVALUATION_ROWS, logs(EVALUATION_LOGS), seed
+                yield call(("evaluation", k, gamma), measure.evaluation, *arguments, cost=logs(EVALUATION_LOGS) * 0.1)
+            yield call(("null", k), measure.null, k, logs(NULL_LOGS), seed, cost=logs(NULL_LOGS) * 0.3)
             for n in SELECTION_ROWS:
-                logs = design.logs(SELECTION_LOGS)
-                yield call(("selection", k, n), measure.selection, k, n, logs, seed, cost=logs * 0.5)
+                arguments = k, n, logs(SELECTION_LOGS), seed
+                yield call(("selection", k, n), measure.selection, *arguments, cost=logs(SELECTION_LOGS) * 0.5)
             for e in EXPLORATION:
-                logs = design.logs(PESSIMISM_LOGS)
-                yield call(("pessimism", k, e), measure.pessimism, k, e, logs, seed, cost=logs * 0.2)
+                arguments = k, e, logs(PESSIMISM_LOGS), seed
+                yield call(("pessimism", k, e), measure.pessimism, *arguments, cost=logs(PESSIMISM_LOGS) * 0.2)
         for k in design.numeric:
             for known in (True, False):
-                for first in range(0, design.logs(VERDICT_LOGS), 5):
-                    some_logs = min(5, design.logs(VERDICT_LOGS) - first)
-                    yield call(
-                        ("verdicts", k, known), measure.verdicts, k, first, some_logs, known, seed, cost=4.0 * some_logs
-                    )
+                for first in range(0, logs(VERDICT_LOGS), VERDICTS_A_TASK):
+                    block = min(VERDICTS_A_TASK, logs(VERDICT_LOGS) - first)
+                    arguments = k, first, block, known, seed
+                    yield call(("verdicts", k, known), measure.verdicts, *arguments, cost=4.0 * block)
 
     def gather(self, results: Sequence[Result]) -> dict[str, Any]:
         by_place: dict[Place, list[Result]] = {}
@@ -87,7 +89,11 @@ class Decisions(Study):
         def joined(name: str, *place: Any) -> Any:
             return np.concatenate([result[name] for result in by_place[place]])
 
+        def of_all(name: str, part: str, *rest: Any) -> Any:
+            return np.concatenate([joined(name, part, k, *rest) for k in problems])
+
         truth = {k: by_place["bounds", k][0] for k in problems}
+        relative = {g: [joined("relative", "evaluation", k, g) for k in problems] for g in DISCOUNTS}
         found: dict[str, Any] = {
             "problems": [finite(k).name for k in problems],
             "numeric": [numeric(k).name for k in design.numeric],
@@ -96,28 +102,24 @@ class Decisions(Study):
                 for j, n in enumerate(design.sizes)
                 for i, shift in enumerate(SHIFTS)
             },
-            "cells": {},
-            "evaluation": {g: np.array([joined("relative", "evaluation", k, g).mean() for k in problems]) for g in DISCOUNTS},
-            "evaluation errors": {
-                g: np.array([_standard_error(joined("relative", "evaluation", k, g)) for k in problems]) for g in DISCOUNTS
-            },
+            "evaluation": {g: np.array([one.mean() for one in relative[g]]) for g in DISCOUNTS},
+            "evaluation errors": {g: np.array([standard_error(one) for one in relative[g]]) for g in DISCOUNTS},
             "null": [v for k in problems for result in by_place["null", k] for v in result["verdicts"]],
-            "selection": {n: np.concatenate([joined("gain", "selection", k, n) for k in problems]) for n in SELECTION_ROWS},
-            "pessimism": {e: np.concatenate([joined("gains", "pessimism", k, e) for k in problems]) for e in EXPLORATION},
+            "selection": {n: of_all("gain", "selection", n) for n in SELECTION_ROWS},
+            "pessimism": {e: of_all("gains", "pessimism", e) for e in EXPLORATION},
+            "cells": {},
             "verdicts": {},
-        }  # fmt: skip
+        }
         for n in design.sizes:
+            logs = [(joined("estimates", "coverage", k, n), joined("rivals", "coverage", k, n)) for k in problems]
             for i, shift in enumerate(SHIFTS):
-                each = [
-                    cell_of(joined("estimates", "coverage", k, n)[:, i], joined("rivals", "coverage", k, n)[:, i],
-                            np.asarray(truth[k]["bounds"])[i], n)
-                    for k in problems
-                ]  # fmt: skip
+                bounds = [np.asarray(truth[k]["bounds"])[i] for k in problems]
+                each = [cell_of(e[:, i], r[:, i], bound, n) for (e, r), bound in zip(logs, bounds, strict=True)]
                 found["cells"][n, shift] = {name: np.array([one[name] for one in each]) for name in each[0]}
         for known, name in ((True, "known"), (False, "unknown")):
-            results_of = [result for k in design.numeric for result in by_place["verdicts", k, known]]
-            all_verdicts = [v for result in results_of for v in result["verdicts"]]
-            found["verdicts"][name] = verdict_shares(all_verdicts, np.concatenate([r["truth"] for r in results_of]))
+            made = [result for k in design.numeric for result in by_place["verdicts", k, known]]
+            verdicts = [verdict for result in made for verdict in result["verdicts"]]
+            found["verdicts"][name] = verdict_shares(verdicts, np.concatenate([result["truth"] for result in made]))
         found["criteria"] = judge_all(criteria_values(found, design.sizes))
         return found
 
@@ -125,7 +127,3 @@ class Decisions(Study):
         from gqlab.studies.decisions.report import write_report
 
         return write_report(gathered, self.design, folder)
-
-
-def _standard_error(values: Any) -> float:
-    return float(np.std(values, ddof=1) / np.sqrt(len(values)))
