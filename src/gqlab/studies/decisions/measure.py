@@ -88,7 +88,7 @@ def bounds(k: int, sizes: tuple[int, ...]) -> dict[str, Any]:
 
 
 def rare_share(problem: LoggedProblem, policy: FloatArray, n_rows: int) -> float:
-    """The share of a policy's discounted reward that a log of so many rows may not hold; rewards count from the mode."""
+    """The share of a policy's discounted reward that so many rows may not hold; rewards count from the mode."""
     mdp = problem.mdp
     visits = logged_visits(mdp, problem.behavior, problem.horizon, mdp.start)
     logged = (visits / visits.sum())[:, None, None] * problem.behavior[..., None] * mdp.transition

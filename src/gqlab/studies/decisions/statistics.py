@@ -46,7 +46,7 @@ def column(estimates: FloatArray, name: str) -> FloatArray:
 
 
 def cell_of(estimates: FloatArray, rivals: FloatArray, truth: FloatArray, n_rows: int) -> Mapping[str, float]:
-    """One problem in one cell: estimates (n_logs, fields), rivals (n_logs, …), truth (value, gain bounds and values)."""
+    """One problem in one cell: estimates (n_logs, fields), rivals (n_logs, 6), and its EfficiencyBound."""
     bound, gain_bound, value, gain = truth
     efficient = bound / np.sqrt(n_rows)
     low, high = column(estimates, "low"), column(estimates, "high")
