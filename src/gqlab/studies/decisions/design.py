@@ -7,11 +7,11 @@
 5. **Selection**: the choice among candidates that were fitted on one half of the episodes.
 6. **Pessimism**: lower confidence values in the fit, where the behaviour explores little, and where it explores much.
 
-A problem is set apart in a cell where its reward is so rare that logs may not hold it: where more than ``RARE_SHARE`` of
-the policy's discounted reward, counted from the log's most frequent one, comes from rewards so far from that one that
-fewer than ``RARE_ROWS`` rows of a log, in the mean, have such. Both are computed exactly, from the problem. Criteria are
-judged on the others; the report shows all. This rule was written after a look at twenty logs of six of the problems, made
-with other seeds than those of the study; everything else before any log was made.
+A problem is set apart in a cell where its reward is so rare that logs may not hold it: where more than ``RARE_SHARE``
+of the policy's discounted reward, counted from the log's most frequent one, comes from rewards so far from that one
+that fewer than ``RARE_ROWS`` rows of a log, in the mean, have such. Both are computed exactly, from the problem.
+Criteria are judged on the others; the report shows all. This rule was written after a look at twenty logs of six of
+the problems, made with other seeds than those of the study; everything else before any log was made.
 """
 
 from __future__ import annotations

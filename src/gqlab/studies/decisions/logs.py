@@ -25,8 +25,8 @@ def make_log(
 ) -> Transitions:
     """Whole episodes, as many as have ``n_rows`` rows in the mean: their number does not depend on what happens.
 
-    Each ends in a terminal state, or is cut off after ``horizon`` rows. ``behavior``: another policy than the problem's;
-    ``known``: the log tells its probabilities.
+    Each ends in a terminal state, or is cut off after ``horizon`` rows. ``behavior``: another policy than the
+    problem's; ``known``: the log tells its probabilities.
     """
     mdp, b = problem.mdp, problem.behavior if behavior is None else behavior
     rng = np.random.default_rng(seed)
