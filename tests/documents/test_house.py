@@ -90,7 +90,7 @@ def every_import(path: Path) -> set[str]:
 
 
 def room_of(name: str) -> str:
-    return (name.split(".") + [""])[1]
+    return [*name.split("."), ""][1]
 
 
 def test_imports_between_rooms_have_no_cycle():

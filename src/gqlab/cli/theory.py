@@ -35,6 +35,9 @@ SETTINGS = {
     "frozen-lake": {"eta_theta": 0.2, "eta_omega": 0.1, "batch_size": 3000, "n_samples": 200_000},
 }
 
+#: Runs of each pair of step sizes that is tried.
+TRIED_RUNS = 4
+
 
 def paper_problem(name: str, seed: int) -> Problem:
     """The paper's Garnet(5,3,2,4) or Frozen Lake, softmax with σ = 1."""
@@ -93,7 +96,9 @@ def theory(
     own: Any = radius_omega
     c = None  # a report alone is given even where there are no constants
     if epsilon is not None or ratios or exponents or own == "proved":
-        c = sharp_constants(subject, radius, None if own == "proved" else radius if own is None else own, sampling)
+        c = sharp_constants(
+            subject, radius, radius_omega=None if own == "proved" else radius if own is None else own, sampling=sampling
+        )
         own = c.R_omega if own == "proved" else own
     common: dict[str, Any] = {"theta0": theta0, "sampling": sampling}
     report: Report | GreedyReport
@@ -103,7 +108,8 @@ def theory(
         made = VRGreedyGQ(*steps, batch_size=M, radius=radius, radius_omega=own)
         report = analyse(subject, made, n_epochs=T, **common)
     plans = {} if epsilon is None or c is None else _plans(subject, algorithm, epsilon, c, theta0)
-    tried = try_steps(subject, radius, theta0, M if algorithm == "vr-greedy-gq" else None)
+    batch_size = M if algorithm == "vr-greedy-gq" else None
+    tried = try_steps(subject, radius, theta0=theta0, batch_size=batch_size, n_runs=TRIED_RUNS)
     found = largest_ratios(subject, c) if ratios and c is not None else {}
     grown: tuple[Growth, ...] = ()
     if exponents and c is not None:
@@ -147,14 +153,14 @@ def _plans(problem: Problem, algorithm: str, epsilon: float, c: Sharp, theta0: F
         return {"greedy": Plan(epsilon, best.samples, best.bound, pair, stays_note([best.leaves]))}
     out, one_ball = {}, one_ball_note(problem, corrected(problem, c.R))
     for version in ("printed", "corrected"):
-        old = schedule(problem, epsilon, c.R, version, theta0)
+        old = schedule(problem, epsilon, radius=c.R, version=version, theta0=theta0)
         note = "" if old.moves_float64 else "; such a step does not change a float64 parameter of size R"
         pair = f"T = {float(old.n_epochs):.3g}, M = {float(old.batch_size):.3g}, η_θ = {old.eta_theta:.3g}"
         detail = f"{pair}, η_ω = {old.eta_omega:.3g}{note}"
         out[version] = Plan(epsilon, float(old.samples), old.bound, detail, one_ball)
     for name, theorem, order in (("interior", "interior", 2), ("interior, Lipschitz ω* alone", "interior", 1),
                                  ("projected", "projected", 2)):  # fmt: skip
-        plan = least_samples(c, theorem, epsilon, start, order, norm)
+        plan = least_samples(c, theorem, epsilon, start=start, order=order, theta0_norm=norm)
         pair = f"T = {plan.n_epochs:.3g}, M = {float(plan.batch_size):.3g}, η_θ = {plan.eta_theta:.3g}"
         note = "" if plan.leaves is None else stays_note([plan.leaves])
         out[name] = Plan(epsilon, plan.samples, plan.bound, f"{pair}, η_ω = {plan.eta_omega:.3g}", note)

@@ -98,7 +98,10 @@ def growth(
             counts = [greedy_plan(problem, c, epsilon, start, theta0_norm) for epsilon in epsilons]
             samples, note = [count.samples for count in counts], stays_note(count.leaves for count in counts)
         else:
-            found = [least_samples(c, theorem, epsilon, start, order, theta0_norm) for epsilon in epsilons]
+            found = [
+                least_samples(c, theorem, epsilon, start=start, order=order, theta0_norm=theta0_norm)
+                for epsilon in epsilons
+            ]
             samples = [plan.samples for plan in found]
             note = "" if theorem == "projected" else stays_note(plan.leaves or 0.0 for plan in found)
         out.append(Growth(name, proved, epsilons, tuple(samples), note))
@@ -120,5 +123,5 @@ def greedy_plan(
 ) -> GreedyPlan:
     """The fewest samples of Greedy-GQ, with their steps."""
     n = samples_for(problem, c, epsilon, start, theta0_norm)
-    found, eta, total = best_greedy(problem, c, n, start, theta0_norm)
+    found, eta, total = best_greedy(problem, c, n, start=start, theta0_norm=theta0_norm)
     return GreedyPlan(n, eta, eta / found.x, total, leaves(c, total * found.rho * n * eta, c.G * eta, n, theta0_norm))
