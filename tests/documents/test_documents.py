@@ -72,7 +72,7 @@ def test_every_block_of_the_readme_runs_alone_and_makes_its_picture(tmp_path, py
     text = (ROOT / "README.md").read_text()
     assert all("import gqlab as gq" in block for block in blocks("README.md"))
     [warned] = pytestconfig.getini("filterwarnings")  # an error, but for old packages (`make lowest`)
-    code = [sys.executable, "-W", warned, str(ROOT / "docs" / "readme_pictures.py"), str(tmp_path / "made")]
+    code = [sys.executable, "-W", warned, str(ROOT / "docs" / "_ext" / "readme_pictures.py"), str(tmp_path / "made")]
     done = subprocess.run(code, cwd=tmp_path, capture_output=True, text=True, timeout=900)
     assert done.returncode == 0, done.stderr
     made = {path.name for path in (tmp_path / "made").iterdir()}

@@ -58,12 +58,12 @@ def test_the_wheel_holds_the_package_whole_and_nothing_else(tree, wheel):
     assert names == {str(path.relative_to(source)) for path in source.rglob("*") if path.is_file()}
     assert {
         "gqlab/py.typed",
-        "gqlab/paper/report.css",
-        "gqlab/paper/paper.mplstyle",
-        "gqlab/compare/compare.css",
+        "gqlab/studies/paper/report.css",
+        "gqlab/studies/paper/paper.mplstyle",
+        "gqlab/studies/compare/compare.css",
     } <= names
     assert f"{info}/licenses/LICENSE" in wheel.namelist()
-    assert "gqlab = gqlab.cli:main" in wheel.read(f"{info}/entry_points.txt").decode()
+    assert "gqlab = gqlab.cli.main:main" in wheel.read(f"{info}/entry_points.txt").decode()
 
 
 def test_the_metadata_say_what_the_project_says(wheel):

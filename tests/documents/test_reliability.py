@@ -242,7 +242,7 @@ def test_what_a_killed_process_left_is_cleared_wherever_it_wrote(tmp_path):
     code = """
 import os, signal, sys
 from pathlib import Path
-from gqlab.files import write_whole
+from gqlab.support.files import write_whole
 def die(file):
     file.write(b"half")
     file.flush()

@@ -18,7 +18,7 @@ PACKAGE = Path(gqlab.__file__).parent
 #: Compiles one small function, and says whether the code came from the disk.
 CODE = """
 import numba, gqlab as gq
-from gqlab.engine import steps
+from gqlab.lab import check as steps
 print(gq.check.batch_indices(gq.VRGreedyGQ(batch_size=3), 9).tolist())
 if not numba.config.DISABLE_JIT:
     print("read" if sum(steps._indices.stats.cache_hits.values()) else "compiled")
@@ -84,7 +84,7 @@ from numba.core import dispatcher
 def refuse(*_):
     raise AssertionError("compiled")
 dispatcher.Dispatcher.compile = refuse
-from gqlab import cli
+from gqlab.cli import main as cli
 for command in {COMMANDS}:
     try:
         cli.main(command.split())

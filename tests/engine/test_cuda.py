@@ -24,7 +24,7 @@ SIMULATED = """
 import sys, warnings
 warnings.filterwarnings("ignore", "overflow")  # random words are products modulo 2**64
 sys.path.insert(0, "tests")
-from unit.test_cuda import cases, numbers_of
+from engine.test_cuda import cases, numbers_of
 import numpy as np
 from gqlab.engine import cuda, cuda_kernels
 memory = sys.argv[1]

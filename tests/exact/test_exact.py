@@ -79,7 +79,7 @@ def test_theta_and_omega_are_batched_together(garnet_problem, monkeypatch):
     assert exact.mean_field(np.empty((0, 4)), omega[0])[1].shape == (0, 4)
     assert exact.delta(np.empty((0, 4))).shape == (0, 30)
     assert exact.phi_hat(theta).shape == (3, 1, 5, 4)
-    monkeypatch.setattr("gqlab.exact.BATCH_NUMBERS", 50)
+    monkeypatch.setattr("gqlab.exact.exact.BATCH_NUMBERS", 50)
     for k in range(2):
         assert_close(exact.mean_field(theta, omega)[k], whole[k], 1e-13)
         assert_close(exact.sample_gradients(theta, omega)[k], samples[k], 1e-13)

@@ -29,10 +29,10 @@ TESTS = Path(__file__).parents[1]
 COMMANDS = {
     "reproduce": """
 import sys
-from gqlab.paper import commands
-from paper.conftest import Tiny
+from gqlab.cli import reproduce as commands
+from studies.paper.conftest import Tiny
 commands.Scale = Tiny
-from gqlab.cli import main
+from gqlab.cli.main import main
 main(["reproduce", "--experiment", "baird", "--out", sys.argv[1]])
 """,
     "resume": """

@@ -43,7 +43,7 @@ def test_a_result_knows_its_problem_and_a_loaded_one_is_given_it_again(tmp_path,
         alone.with_problem(gq.baird())
     with pytest.raises(ValueError, match=message):
         gq.RunResult.load(tmp_path / "r.npz", problem=gq.baird())
-    with pytest.raises(ValueError, match="^problem is 3, expected a Problem$"):
+    with pytest.raises(ValueError, match=r"^problem is 3, expected a Problem$"):
         alone.with_problem(3)
     resumed = gq.run(garnet_problem, result.algorithm, n_samples=600, resume=alone)
     assert resumed.problem is garnet_problem

@@ -162,7 +162,7 @@ LEFT, DOWN, RIGHT, UP = [-1, 0], [0, 1], [1, 0], [0, -1]
 )
 def test_the_arrows_point_where_the_actions_lead(name, options, ways):
     mdp = gq.FiniteMDP.from_gymnasium(name, **options)
-    assert directions(mdp, mdp.grid_shape).tolist() == ways
+    assert directions(mdp.transition, mdp.state_ids, mdp.grid_shape).tolist() == ways
 
 
 def test_a_lake_shows_its_values_and_the_arrows_of_the_policy():

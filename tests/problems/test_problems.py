@@ -204,7 +204,7 @@ def test_batches_of_any_shape(garnet_problem):
 def test_large_batches_are_cut_and_give_the_same(garnet_problem, monkeypatch):
     theta = np.random.default_rng(0).normal(size=(100, 4))
     whole = garnet_problem.exact.gradient(theta)
-    monkeypatch.setattr("gqlab.exact.BATCH_NUMBERS", 50)
+    monkeypatch.setattr("gqlab.exact.exact.BATCH_NUMBERS", 50)
     assert_close(garnet_problem.exact.gradient(theta), whole, 1e-13)
 
 

@@ -66,13 +66,12 @@ def _shape(state_ids: NDArray[Any], shape: Any) -> tuple[int, int]:
 # --- Grid worlds ----------------------------------------------------------------------------------------------------
 
 
-def directions(world: World, shape: tuple[int, int]) -> FloatArray:
+def directions(transition: FloatArray, state_ids: NDArray[Any], shape: tuple[int, int]) -> FloatArray:
     """Where each action leads, (A, 2) as (columns, rows) of −1, 0 or 1: its mean move between neighbours."""
-    ids = world.state_ids
-    rows, columns = np.divmod(ids, shape[1])
+    rows, columns = np.divmod(state_ids, shape[1])
     down, right = rows[None, :] - rows[:, None], columns[None, :] - columns[:, None]  # (S, S)
     near = np.abs(down) + np.abs(right) == 1
-    weights = np.where(near[:, None, :], world.transition, 0.0)
+    weights = np.where(near[:, None, :], transition, 0.0)
     moves = np.stack(
         [(weights * right[:, None, :]).sum(axis=(0, 2)), (weights * down[:, None, :]).sum(axis=(0, 2))], axis=-1
     )
@@ -102,7 +101,7 @@ def _draw_grid(world: World, shape: tuple[int, int], ax: Any) -> Any:
 
 def _draw_arrows(axes: Any, world: World, shape: tuple[int, int], ink: NDArray[Any]) -> None:
     """An arrow for every action, as long as it is likely."""
-    ways, policy = directions(world, shape), world.policy
+    ways, policy = directions(world.transition, world.state_ids, shape), world.policy
     for s in np.flatnonzero(~world.terminal):
         row, column = divmod(int(world.state_ids[s]), shape[1])
         likely = np.flatnonzero(policy[s] > 0.05)

@@ -135,7 +135,7 @@ import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler)
 from gqlab.cli import reproduce as commands
 from paper.conftest import Tiny
 commands.Scale = Tiny
-from gqlab.cli import main
+from gqlab.cli.main import main
 main(["reproduce", "--experiment", "garnet-gradient", "garnet-batch-size", "--seed", "1", "--out", sys.argv[1]])
 """
 
