@@ -350,7 +350,7 @@ mdp = gq.garnet(seed=0)
 problem = gq.Problem(mdp, gq.random_features(mdp, dim=4))
 for kind in [kind for kind in OWN_ALGORITHMS if kind.__name__ in sys.argv[3:]]:
     seen = seen_of(kind)
-    result = gq.run(problem, algorithm_of(kind, SMALL), 60, 2, theta0=np.full(4, 0.4), record_every=7, watch=seen)
+    result = gq.run(problem, algorithm_of(kind, SMALL), 60, n_runs=2, theta0=np.full(4, 0.4), record_every=7, watch=seen)
     np.savez(f"{sys.argv[2]}/{kind.__name__}.npz", **everything(result))
 """
 

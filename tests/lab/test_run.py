@@ -285,7 +285,7 @@ def test_the_rules_in_pure_python_give_the_same_run():
     import warnings
     warnings.filterwarnings("ignore", "overflow")  # random words are products modulo 2**64
     for algorithm in (gq.GreedyGQ(0.2, 0.1, 1.0), gq.VRGreedyGQ(0.2, 0.1, 7, 1.0)):
-        result = gq.run(problem, algorithm, 50, 2, theta0=np.full(4, 0.4), record_every=10)
+        result = gq.run(problem, algorithm, 50, n_runs=2, theta0=np.full(4, 0.4), record_every=10)
         print(*result.theta.ravel(), *result.omega.ravel(), *result.output_update)
     """
     )
