@@ -52,15 +52,16 @@ from gqlab.problems.problem import Problem
 from gqlab.version import __version__
 
 if TYPE_CHECKING:
-    from gqlab.data import Transitions, collect, health
+    from gqlab.data import Health, Transitions, collect, health
     from gqlab.encoders import RBF, Fourier, Identity, OneHot, TileCoder
     from gqlab.lab.curves import compare_plot
     from gqlab.learn.agent.agent import Agent
     from gqlab.learn.agent.callbacks import Callback, CheckpointCallback, EvalCallback, StopOnReward
-    from gqlab.learn.evaluation import importance_sampling
+    from gqlab.learn.evaluation import ImportanceSampling, importance_sampling
     from gqlab.learn.fit.fit import fit
     from gqlab.learn.fit.fitted import LSPI, FittedQ
-    from gqlab.learn.linear_q import Evaluation, LinearQ
+    from gqlab.learn.linear_q import LinearQ
+    from gqlab.learn.playing import Evaluation, evaluate
 
 #: The modules of the names that are imported when they are first used: they need packages that gqlab itself does not.
 LAZY = {
@@ -68,10 +69,12 @@ LAZY = {
     "Callback": "gqlab.learn.agent.callbacks",
     "CheckpointCallback": "gqlab.learn.agent.callbacks",
     "EvalCallback": "gqlab.learn.agent.callbacks",
-    "Evaluation": "gqlab.learn.linear_q",
+    "Evaluation": "gqlab.learn.playing",
     "FittedQ": "gqlab.learn.fit.fitted",
     "Fourier": "gqlab.encoders",
+    "Health": "gqlab.data",
     "Identity": "gqlab.encoders",
+    "ImportanceSampling": "gqlab.learn.evaluation",
     "LSPI": "gqlab.learn.fit.fitted",
     "LinearQ": "gqlab.learn.linear_q",
     "OneHot": "gqlab.encoders",
@@ -81,6 +84,7 @@ LAZY = {
     "Transitions": "gqlab.data",
     "collect": "gqlab.data",
     "compare_plot": "gqlab.lab.curves",
+    "evaluate": "gqlab.learn.playing",
     "fit": "gqlab.learn.fit.fit",
     "health": "gqlab.data",
     "importance_sampling": "gqlab.learn.evaluation",
@@ -136,7 +140,9 @@ __all__ = [
     "Greedy",
     "GreedyGQ",
     "GridResult",
+    "Health",
     "Identity",
+    "ImportanceSampling",
     "LeastSquaresGreedyGQ",
     "LinearDecay",
     "LinearQ",
@@ -168,6 +174,7 @@ __all__ = [
     "check",
     "collect",
     "compare_plot",
+    "evaluate",
     "fit",
     "floor",
     "garnet",
