@@ -38,7 +38,9 @@ class DecideOptions:
     confidence: float = 0.95
     """Of intervals and verdicts."""
 
-    reward_range: Annotated[tuple[float, float] | None, tyro.conf.arg(metavar="LEAST MOST", help_behavior_hint="")] = None
+    reward_range: Annotated[tuple[float, float] | None, tyro.conf.arg(metavar="LEAST MOST", help_behavior_hint="")] = (
+        None
+    )
     """What rewards can be, where the log may not have seen all of it. Default: what the log has seen."""
 
     methods: Annotated[tuple[str, ...], tyro.conf.arg(metavar="[wpdis|dr|wdr ...]", help_behavior_hint="")] = ()
@@ -131,7 +133,9 @@ def check_unwritten(folder: Path, force: bool) -> None:
     from gqlab.support.files import check_writable
 
     if (folder / RECORD).exists() and not force:
-        raise ValueError(f"{folder} holds a decision already: name another folder with --out, or replace it with --force")
+        raise ValueError(
+            f"{folder} holds a decision already: name another folder with --out, or replace it with --force"
+        )
     check_writable(folder)
 
 

@@ -12,12 +12,12 @@ from gqlab.encoders.identity import Identity
 from gqlab.encoders.one_hot import OneHot
 from gqlab.encoders.tiles import TileCoder
 from gqlab.judge.bound import discounted_visits, efficiency_bound, logged_visits
-from gqlab.judge.decide import decide
+from gqlab.judge.deciding import decide
 from gqlab.judge.estimates import Estimates
 from gqlab.judge.estimator import Estimator
 from gqlab.judge.features import features_of
 from gqlab.judge.rows import look
-from gqlab.judge.select import select
+from gqlab.judge.selecting import select
 from gqlab.learn.fit.fit import fit
 from gqlab.learn.fit.fitted import LSPI, FittedQ
 from gqlab.policies import as_policy

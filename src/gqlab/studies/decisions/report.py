@@ -11,9 +11,10 @@ import numpy as np
 
 from gqlab.studies.decisions.design import DISCOUNTS, EXPLORATION, SELECTION_ROWS, DecisionDesign
 from gqlab.studies.decisions.problems import SHIFTS
-from gqlab.studies.decisions.statistics import Verdict, interval_of
+from gqlab.studies.decisions.statistics import CriterionVerdict
+from gqlab.studies.intervals import student
 from gqlab.studies.page import Table, fixed, whole_page
-from gqlab.support.files import write_whole
+from gqlab.studies.study import write_texts
 from gqlab.support.plain_json import plain
 
 TITLE = "Decisions from logs, against exact values"
@@ -36,8 +37,7 @@ def write_report(found: dict[str, Any], design: DecisionDesign, folder: Path) ->
         "decisions.html": whole_page(TITLE, f"<p>{escape(summary(found))}</p>\n{body}"),
         "decisions.json": json.dumps(plain(as_json(found, design)), ensure_ascii=False, indent=1) + "\n",
     }
-    for name, text in texts.items():
-        write_whole(folder / name, lambda file, text=text: file.write(text.encode()))  # type: ignore[misc]
+    write_texts(folder, texts)
     shown = (f"{title}\n{table.text()}" for title, table in tables.items() if title != "Problems")
     return "\n\n".join([*shown, summary(found)])
 
@@ -64,7 +64,7 @@ def all_tables(found: dict[str, Any]) -> dict[str, Table]:
     }
 
 
-def criteria_table(criteria: list[Verdict]) -> Table:
+def criteria_table(criteria: list[CriterionVerdict]) -> Table:
     rows = []
     for one in criteria:
         wanted = [f"≥ {one.criterion.least:g}"] if one.criterion.least is not None else []
@@ -142,10 +142,10 @@ def selection_table(found: dict[str, Any]) -> Table:
     rows = []
     for n in SELECTION_ROWS:
         gain = found["selection"][n]
-        low, high = interval_of(gain)
+        mean = student(gain)
         rows.append(
             [
-                f"{n:,} rows", str(len(gain)), f"{fixed(float(gain.mean()), 3)} [{fixed(low, 3)}, {fixed(high, 3)}]",
+                f"{n:,} rows", str(len(gain)), f"{fixed(mean.mean, 3)} [{fixed(mean.low, 3)}, {fixed(mean.high, 3)}]",
                 fixed(float(np.mean(gain < -1e-9)), 4), fixed(float(np.mean(gain == 0)), 3),
             ]
         )  # fmt: skip
@@ -156,11 +156,11 @@ def pessimism_table(found: dict[str, Any]) -> Table:
     rows = []
     for e in EXPLORATION:
         plain_gain, pessimistic = found["pessimism"][e].T
-        low, high = interval_of(pessimistic - plain_gain)
+        more = student(pessimistic - plain_gain)
         rows.append(
             [
                 f"{100 * e:g} %", fixed(float(plain_gain.mean()), 3), fixed(float(pessimistic.mean()), 3),
-                f"{fixed(float((pessimistic - plain_gain).mean()), 3)} [{fixed(low, 3)}, {fixed(high, 3)}]",
+                f"{fixed(more.mean, 3)} [{fixed(more.low, 3)}, {fixed(more.high, 3)}]",
                 f"{fixed(float(np.mean(plain_gain < 0)), 3)} / {fixed(float(np.mean(pessimistic < 0)), 3)}",
             ]
         )  # fmt: skip

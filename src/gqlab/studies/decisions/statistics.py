@@ -11,14 +11,15 @@ from scipy import stats
 
 from gqlab.studies.decisions.design import CRITERIA, DISCOUNTS, EXPLORATION, SELECTION_ROWS, Criterion
 from gqlab.studies.decisions.measure import FIELDS
+from gqlab.studies.intervals import student
 from gqlab.support.checks import FloatArray
 
-#: What a problem's logs say in one cell, by name: (problems,) each.
-Cell = dict[str, FloatArray]
+#: What logs say in one cell, by name: (problems,) each.
+CellNumbers = dict[str, FloatArray]
 
 
 @dataclass(frozen=True)
-class Verdict:
+class CriterionVerdict:
     """A criterion, with what was found."""
 
     criterion: Criterion
@@ -27,12 +28,6 @@ class Verdict:
     @property
     def holds(self) -> bool:
         return self.criterion.holds(self.value)
-
-
-def interval_of(values: FloatArray, confidence: float = 0.95) -> tuple[float, float]:
-    """Student's interval of a mean."""
-    half = stats.t.ppf((1 + confidence) / 2, len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values))
-    return float(values.mean() - half), float(values.mean() + half)
 
 
 def standard_error(values: FloatArray) -> float:
@@ -89,7 +84,7 @@ def criteria_values(found: Mapping[str, Any], sizes: Sequence[int]) -> dict[str,
         f"evaluation {gamma:g}": float(np.mean(found["evaluation"][gamma][~found["rare"][sizes[-1], "small"]]))
         for gamma in DISCOUNTS
     }
-    cells: Mapping[tuple[int, str], Cell] = found["cells"]
+    cells: Mapping[tuple[int, str], CellNumbers] = found["cells"]
     large = [(n, shift) for n, shift in cells if n >= 5_000]
     for (n, shift), cell in cells.items():
         out[f"coverage {n} {shift}"] = float(cell["coverage"][~found["rare"][n, shift]].mean())
@@ -105,10 +100,10 @@ def criteria_values(found: Mapping[str, Any], sizes: Sequence[int]) -> dict[str,
         out[f"selection gain {n}"] = float(found["selection"][n].mean())
     little, much = (found["pessimism"][e] for e in EXPLORATION)
     out["pessimism little"] = float((little[:, 1] - little[:, 0]).mean())
-    out["pessimism much"] = interval_of(much[:, 1] - much[:, 0])[1]
+    out["pessimism much"] = student(much[:, 1] - much[:, 0]).high
     return out
 
 
-def judge_all(values: Mapping[str, float]) -> list[Verdict]:
+def judge_all(values: Mapping[str, float]) -> list[CriterionVerdict]:
     """Every criterion that has a value, in the order of the register."""
-    return [Verdict(criterion, values[criterion.name]) for criterion in CRITERIA if criterion.name in values]
+    return [CriterionVerdict(criterion, values[criterion.name]) for criterion in CRITERIA if criterion.name in values]
