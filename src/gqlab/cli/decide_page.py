@@ -33,16 +33,18 @@ def page(decision: Any, folder: Path) -> str:
     """Write the picture into the folder; the text of the whole page."""
     svg = write_figure(lambda: decision.plot()[0].figure, folder, "gains")
     notes = [*decision.notes, *(f"{name}: {note}" for name, row in decision.items() for note in row.notes)]
-    listed = "".join(f"<li>{escape(note)}</li>" for note in notes)
+    listed = f"<ul>{''.join(f'<li>{escape(note)}</li>' for note in notes)}</ul>"
+    if not notes:
+        listed = "<p>Nothing was found in the log itself.</p>"
     head, body = decision._cells()
     return whole_page(
         "A decision from a log",
         f"<p class=lead>{escape(decision.sentence)}</p>\n{figure(svg)}\n"
         f"<h2>In numbers</h2>\n{Table(head, body).html()}\n"
-        "<p>Values are discounted returns from where episodes begin. Their intervals are two-sided; the bounds of gains "
-        "are one-sided each. Effective rows: how many rows the answer rests on. Unsupported: the share of the value "
+        "<p>Values are discounted returns from where episodes begin. Their intervals are two-sided; the bounds of "
+        "gains are one-sided each. Effective rows: how many rows the answer rests on. Unsupported: the share of the value "
         "that comes from no row.</p>\n"
-        f"<h2>What could be wrong</h2>\n{f'<ul>{listed}</ul>' if notes else '<p>Nothing was found in the log itself.</p>'}\n"
+        f"<h2>What could be wrong</h2>\n{listed}\n"
         f"<p>And what no estimator can see:</p>\n{facts_table(UNSEEN)}\n"
         f"<h2>What it was made of</h2>\n{facts_table(_facts(decision))}\n",
     )
