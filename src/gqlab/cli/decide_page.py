@@ -42,8 +42,8 @@ def page(decision: Any, folder: Path) -> str:
         f"<p class=lead>{escape(decision.sentence)}</p>\n{figure(svg)}\n"
         f"<h2>In numbers</h2>\n{Table(head, body).html()}\n"
         "<p>Values are discounted returns from where episodes begin. Their intervals are two-sided; the bounds of "
-        "gains are one-sided each. Effective rows: how many rows the answer rests on. Unsupported: the share of the value "
-        "that comes from no row.</p>\n"
+        "gains are one-sided each. Effective rows: how many rows the answer rests on. Unsupported: the share of the "
+        "value that comes from no row.</p>\n"
         f"<h2>What could be wrong</h2>\n{listed}\n"
         f"<p>And what no estimator can see:</p>\n{facts_table(UNSEEN)}\n"
         f"<h2>What it was made of</h2>\n{facts_table(_facts(decision))}\n",
