@@ -69,7 +69,7 @@ def _actions(
         return numbers_of(numbers, labels, place), labels
     if out.ndim != 1:
         raise ValueError(f"actions has shape {out.shape}, expected one label in each row")
-    names = out.tolist()
+    names = list(value) if isinstance(value, list | tuple) else out.tolist()  # an array would make text of numbers
     bad = next((row for row, name in enumerate(names) if not isinstance(name, str)), None)
     if bad is not None:
         raise ValueError(f"actions[{bad}] is {checks.shown(names[bad])}, expected text as in the rows before")

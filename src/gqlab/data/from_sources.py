@@ -349,8 +349,8 @@ def _drop_notes(log: Log, dropped: int) -> tuple[str, ...]:
         return ()
     where = ", ".join(map(repr, log.null_columns[:12])) + ("" if len(log.null_columns) <= 12 else ", …")
     if log.bad is not None:
-        return (f"{len(log.bad):,} episodes with nulls in {where} were left out: {dropped:,} rows.",)
-    return (f"{dropped:,} rows with nulls in {where} were left out; episodes were cut off before them.",)
+        return (f"Episodes with nulls in {where} were left out: {len(log.bad):,} of them, {dropped:,} rows.",)
+    return (f"Rows with nulls in {where} were left out, and episodes cut off before them: {dropped:,} rows.",)
 
 
 def _n_actions(value: Any) -> int | None:

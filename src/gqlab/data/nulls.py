@@ -72,6 +72,7 @@ def count(tables: Iterable[tuple[Any, Place]], names: Sequence[str], plan: Plan,
         for name in names:
             found = np.flatnonzero(missing(table, name, plan, nan))
             counted.add(name, len(found), place, int(found[0]) if len(found) else 0)
+    counted.counts = {name: counted.counts[name] for name in names if name in counted.counts}
     return counted
 
 

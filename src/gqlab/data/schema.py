@@ -116,14 +116,12 @@ def _column(values: Mapping[str, Any]) -> Column:
 def action_labels(given: Any) -> tuple[Label, ...]:
     """Labels that somebody lists: all text, or all numbers, each once."""
     name = "action_labels"
-    labels = (
-        list(given)
-        if isinstance(given, Sequence) and not isinstance(given, str | bytes)
-        else checks.several(name, given)
-    )
+    labels = [] if isinstance(given, str | bytes) else checks.several(name, given)
     labels = [label.item() if hasattr(label, "item") and getattr(label, "ndim", 1) == 0 else label for label in labels]
     text = all(isinstance(label, str) for label in labels)
-    numbers = all(isinstance(label, int | float) and not isinstance(label, bool) and label == label for label in labels)
+    numbers = all(
+        isinstance(label, int | float) and not isinstance(label, bool) and abs(label) < 2**53 for label in labels
+    )
     if not labels or not (text or numbers):
         raise ValueError(f"{name} is {checks.shown(given)}, expected a list of texts, or of numbers")
     if len(set(labels)) != len(labels) or len(labels) > MOST_ACTIONS:

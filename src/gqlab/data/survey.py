@@ -115,7 +115,9 @@ def _column(log: Log, position: int, kind: str, found: dict[str, set[str]]) -> C
 
 
 def _few(where: str, name: str, labels: set[str], most: int, role: str) -> list[str]:
-    """Labels in order, or why there are too many."""
+    """Labels in order, or why there are too many, or none."""
+    if not labels:
+        raise ValueError(f"{where}: there is no transition, expected at least one")
     if len(labels) <= most:
         return sorted(labels)
     numbers = [label for label in labels if _is_number(label)]
