@@ -31,7 +31,7 @@ COMMANDS = {
 import sys
 from gqlab.cli import reproduce as commands
 from studies.paper.conftest import Tiny
-commands.Scale = Tiny
+commands.Request = Tiny
 from gqlab.cli.main import main
 main(["reproduce", "--experiment", "baird", "--out", sys.argv[1]])
 """,

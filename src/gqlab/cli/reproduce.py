@@ -15,7 +15,7 @@ from gqlab.engine.cells import DEVICES
 from gqlab.lab.execute import load_cuda
 from gqlab.studies.paper import words
 from gqlab.studies.paper.claims import CLAIMS, Judged, alarms, judge_all
-from gqlab.studies.paper.design import Scale
+from gqlab.studies.paper.design import Request
 from gqlab.studies.paper.experiments import EXPERIMENTS, chosen
 from gqlab.studies.paper.figures import write_figure
 from gqlab.studies.paper.overview import write_overview
@@ -77,23 +77,23 @@ def reproduce(options: Annotated[Reproduce, tyro.conf.arg(name="")]) -> None:
         load_cuda()
     if options.seed < 0:
         raise ValueError(f"seed is {options.seed}, expected at least 0")
-    scale = Scale(options.quick, options.seed, options.slippery, options.device)
+    request = Request(options.quick, options.seed, options.slippery, options.device)
     folder = options.out or (OUT_QUICK if options.quick else OUT)
     check_writable(folder)
     store = Store(folder / "data")
-    report = Report(folder, scale, options)
+    report = Report(folder, request, options)
     for experiment in wanted:
-        run_missing(experiment, scale, store, force=options.force, quiet=options.quiet)
+        run_missing(experiment, request, store, force=options.force, quiet=options.quiet)
         if experiment is not wanted[-1]:
-            report.write(_finished(scale, store), last=False)
-    judged = report.write(_finished(scale, store))
+            report.write(_finished(request, store), last=False)
+    judged = report.write(_finished(request, store))
     if options.json:
         print((folder / "claims.json").read_text(encoding="utf-8").rstrip())
         return
     for j in judged:
-        print(f"{j.claim.key:<4} {words.PREVIEW if scale.quick else j.verdict.outcome:<20} "
+        print(f"{j.claim.key:<4} {words.PREVIEW if request.quick else j.verdict.outcome:<20} "
               f"{j.claim.place}: {j.claim.statement}")  # fmt: skip
-    print(f"{words.headline(judged, scale.quick)}. {alarms(judged)}. Report: {folder / 'report.html'}")
+    print(f"{words.headline(judged, request.quick)}. {alarms(judged)}. Report: {folder / 'report.html'}")
 
 
 @dataclass(frozen=True)
@@ -114,11 +114,11 @@ def list_experiments(options: Annotated[List, tyro.conf.arg(name="")]) -> None:
         print(f"{e.name:<{width}}  {e.figure:<22}  {e.title}")
 
 
-def _finished(scale: Scale, store: Store) -> dict[str, Results]:
+def _finished(request: Request, store: Store) -> dict[str, Results]:
     """All experiments whose results are there, in the paper's order."""
     found: dict[str, Results] = {}
     for experiment in EXPERIMENTS:
-        results = collect(experiment, scale, store)
+        results = collect(experiment, request, store)
         if results is not None:
             found[experiment.name] = results
     return found
@@ -127,8 +127,8 @@ def _finished(scale: Scale, store: Store) -> dict[str, Results]:
 class Report:
     """What is written of the results, again and again as they grow: what was drawn already is not drawn again."""
 
-    def __init__(self, folder: Path, scale: Scale, options: Reproduce) -> None:
-        self.folder, self.scale, self.command = folder, scale, _command(options)
+    def __init__(self, folder: Path, request: Request, options: Reproduce) -> None:
+        self.folder, self.request, self.command = folder, request, _command(options)
         self.panels: dict[str, tuple[Panel, ...]] = {}
         self.drawn: dict[str, list[str]] = {}  # the panels on the page
         self.composites: set[str] = set()
@@ -136,19 +136,19 @@ class Report:
 
     def write(self, results: dict[str, Results], last: bool = True) -> tuple[Judged, ...]:
         """Figures, verdicts and page; with the ``last`` experiment the picture of all verdicts, too."""
-        theory, note = judge_theory(self.folder, self.scale.seed)
+        theory, note = judge_theory(self.folder, self.request.seed)
         new = {name: found for name, found in results.items() if name not in self.judged}
         self.judged |= {name: judge_all({name: found}) for name, found in new.items()}
         by_key = {j.claim.key: j for group in (*self.judged.values(), theory) for j in group}
         judged = tuple(by_key[claim.key] for claim in CLAIMS if claim.key in by_key)
         self._draw(results)
-        quick = self.scale.quick
+        quick = self.request.quick
         if last:
             write_overview(self.folder, judged, quick)
         versions = {"gqlab": version("gqlab"), "Python": platform.python_version()}
         versions |= {name: version(name) for name in ("numpy", "scipy", "numba", "gymnasium", "matplotlib")}
-        about = About(self.scale, self.command, versions, note, self.drawn)
-        facts = {"command": self.command, "seed": self.scale.seed, "quick": quick, "versions": versions}
+        about = About(self.request, self.command, versions, note, self.drawn)
+        facts = {"command": self.command, "seed": self.request.seed, "quick": quick, "versions": versions}
         texts = {
             "claims.json": words.claims_json(judged, facts),
             "claims.md": words.claims_markdown(judged, quick, note),
@@ -167,7 +167,7 @@ class Report:
             if name not in self.composites and all(e in self.panels for e in experiments):
                 every = name == BASELINES[0]
                 drawn = [panel for e in experiments for panel in self.panels[e][: None if every else 1]]
-                write_figure(self.folder, name, drawn, composite_kinds(self.scale.quick))
+                write_figure(self.folder, name, drawn, composite_kinds(self.request.quick))
                 self.composites.add(name)
 
 

@@ -71,7 +71,7 @@ def test_bad_input_gets_one_line_and_status_2(capsys, tmp_path):
 
 def test_the_whole_way_and_what_a_second_call_does(capsys, monkeypatch, out):
     """Two experiments, then a third: the report covers all that are finished, and nothing is done twice."""
-    monkeypatch.setattr(commands, "Scale", Tiny)
+    monkeypatch.setattr(commands, "Request", Tiny)
     done: list[object] = []
     measure = commands.run_missing.__globals__["measure"]
     monkeypatch.setitem(commands.run_missing.__globals__, "measure", lambda job: done.append(job) or measure(job))
@@ -134,7 +134,7 @@ TINY = """
 import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler)
 from gqlab.cli import reproduce as commands
 from paper.conftest import Tiny
-commands.Scale = Tiny
+commands.Request = Tiny
 from gqlab.cli.main import main
 main(["reproduce", "--experiment", "garnet-gradient", "garnet-batch-size", "--seed", "1", "--out", sys.argv[1]])
 """
@@ -173,7 +173,7 @@ def test_claims_are_the_same_bytes_in_two_folders_and_after_kills(tmp_path):
 
 
 def test_the_page_is_there_from_the_first_experiment_on(monkeypatch, out, capsys):
-    monkeypatch.setattr(commands, "Scale", Tiny)
+    monkeypatch.setattr(commands, "Request", Tiny)
     seen: list[list[str]] = []
     run_missing = commands.run_missing
 

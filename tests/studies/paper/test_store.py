@@ -13,7 +13,7 @@ import pytest
 
 import gqlab as gq
 from gqlab.studies.paper import runner
-from gqlab.studies.paper.design import Scale
+from gqlab.studies.paper.design import Request
 from gqlab.studies.paper.experiments import BY_NAME
 from gqlab.studies.paper.jobs import Job, measure
 from gqlab.studies.paper.problems import ProblemSpec
@@ -103,8 +103,8 @@ def test_a_file_that_is_not_ours_is_done_again(store):
 
 
 def test_an_interruption_loses_nothing_that_was_finished(store, monkeypatch):
-    experiment, scale = BY_NAME["garnet-mspbe"], Tiny()
-    jobs = scale.jobs(experiment)
+    experiment, request = BY_NAME["garnet-mspbe"], Tiny()
+    jobs = request.jobs(experiment)
     done: list[Job] = []
 
     lock = threading.Lock()
@@ -118,21 +118,21 @@ def test_an_interruption_loses_nothing_that_was_finished(store, monkeypatch):
 
     monkeypatch.setattr(runner, "measure", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        run_missing(experiment, scale, store, quiet=True)
+        run_missing(experiment, request, store, quiet=True)
     assert sorted(p.name for p in store.folder.iterdir()) == sorted(f"{job.digest}.npz" for job in done)
-    assert collect(experiment, scale, store) is None
+    assert collect(experiment, request, store) is None
     again: list[Job] = []
     monkeypatch.setattr(runner, "measure", lambda job: again.append(job) or measure(job))
-    run_missing(experiment, scale, store, quiet=True)
+    run_missing(experiment, request, store, quiet=True)
     assert {job.digest for job in again} == {job.digest for job in jobs} - {job.digest for job in done}
     assert len(again) == len(jobs) - len(done)
-    assert collect(experiment, scale, store) is not None
-    run_missing(experiment, scale, store, quiet=True)
+    assert collect(experiment, request, store) is not None
+    run_missing(experiment, request, store, quiet=True)
     assert len(again) == len(jobs) - 3
     later = Store(store.folder)
-    run_missing(experiment, scale, later, force=True, quiet=True)
+    run_missing(experiment, request, later, force=True, quiet=True)
     assert len(again) == 2 * len(jobs) - 3
-    run_missing(BY_NAME["garnet-gradient"], scale, later, force=True, quiet=True)  # its own part alone is left to do
+    run_missing(BY_NAME["garnet-gradient"], request, later, force=True, quiet=True)  # its own part alone is left to do
     assert len(again) == 3 * len(jobs) - 3
 
 
@@ -210,8 +210,8 @@ def test_a_crafted_file_counts_as_none(store, capsys, change):
 
 
 def test_a_file_that_is_damaged_is_computed_again_and_force_does_not_read(store, monkeypatch, capsys):
-    experiment, scale = BY_NAME["garnet-mspbe"], Tiny(population=1)
-    run_missing(experiment, scale, store, quiet=True)
+    experiment, request = BY_NAME["garnet-mspbe"], Tiny(population=1)
+    run_missing(experiment, request, store, quiet=True)
     files = {path: path.read_bytes() for path in store.folder.iterdir()}
     victim = min(files)
     for force in (False, True):
@@ -219,19 +219,19 @@ def test_a_file_that_is_damaged_is_computed_again_and_force_does_not_read(store,
         again: list[Job] = []
         with monkeypatch.context() as patch:
             patch.setattr(runner, "measure", lambda job, again=again: again.append(job) or measure(job))
-            run_missing(experiment, scale, Store(store.folder), force=force, quiet=True)
+            run_missing(experiment, request, Store(store.folder), force=force, quiet=True)
         assert len(again) == (len(files) if force else 1)
         assert capsys.readouterr().err.count(str(victim)) == (0 if force else 1)
         assert read_arrays(victim).keys() == {*read_arrays(min(set(files) - {victim}))}
 
 
 def test_experiments_share_what_they_have_in_common():
-    scale = Scale()
-    mspbe = {job.digest for job in scale.jobs(BY_NAME["garnet-mspbe"])}
-    assert mspbe < {job.digest for job in scale.jobs(BY_NAME["garnet-gradient"])}
-    reward = {job.digest for job in scale.jobs(BY_NAME["garnet-reward"])}
-    assert reward == {job.digest for job in scale.jobs(BY_NAME["garnet-reward-iterations"])}
-    assert reward < {job.digest for job in scale.jobs(BY_NAME["garnet-baselines"])}
+    request = Request()
+    mspbe = {job.digest for job in request.jobs(BY_NAME["garnet-mspbe"])}
+    assert mspbe < {job.digest for job in request.jobs(BY_NAME["garnet-gradient"])}
+    reward = {job.digest for job in request.jobs(BY_NAME["garnet-reward"])}
+    assert reward == {job.digest for job in request.jobs(BY_NAME["garnet-reward-iterations"])}
+    assert reward < {job.digest for job in request.jobs(BY_NAME["garnet-baselines"])}
 
 
 def test_settings_are_plain_json():

@@ -154,7 +154,7 @@ class Job:
 
 
 @dataclass(frozen=True, eq=False)
-class Measured:
+class Measurement:
     """What a job gave: ``values[name]`` is (n_runs, n_records); the counts are (n_records,); it took ``seconds``."""
 
     updates: NDArray[np.int64]
@@ -169,7 +169,7 @@ class Measured:
         return np.asarray(getattr(self, axis))[: self.values[metric].shape[1]]
 
 
-def measure(job: Job) -> Measured:
+def measure(job: Job) -> Measurement:
     """Run the job, on one core: others run beside it."""
     begun = time.perf_counter()
     problem = job.problem.build()
@@ -187,7 +187,7 @@ def measure(job: Job) -> Measured:
         which, called = WATCHED[job.watch]
         values[called] = getattr(result.watched[job.watch], which)[:, kept]
     counts = result.updates[kept], result.samples[kept], result.gradient_evaluations[kept]
-    return Measured(*counts, result.diverged, time.perf_counter() - begun, values)
+    return Measurement(*counts, result.diverged, time.perf_counter() - begun, values)
 
 
 def _updates(problem: Problem, result: RunResult) -> dict[str, FloatArray]:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.special import stdtrit
 
 from gqlab.studies.paper.design import BATCH_SIZE, View
-from gqlab.studies.paper.jobs import Measured
+from gqlab.studies.paper.jobs import Measurement
 from gqlab.studies.paper.runner import Results
 from gqlab.support.checks import FloatArray
 
@@ -91,7 +91,7 @@ def _labels(results: Results, view: View) -> tuple[str, ...]:
     return view.only or tuple(entry.label for entry in results.experiment.part(view.part).entries)
 
 
-def _pooled(found: list[Measured], metric: str) -> FloatArray:
+def _pooled(found: list[Measurement], metric: str) -> FloatArray:
     """All runs on all problems, (n, n_records)."""
     return np.concatenate([measured.values[metric] for measured in found])
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from gqlab.studies.paper import words
 from gqlab.studies.paper.claims import CLAIMS, Judged, alarms, counts
 from gqlab.studies.paper.departures import CHOICES, DEPARTURES, Departure
-from gqlab.studies.paper.design import Scale
+from gqlab.studies.paper.design import Request
 from gqlab.studies.paper.experiments import EXPERIMENTS
 from gqlab.studies.paper.runner import Results
 from gqlab.studies.paper.sections import chip, figures, sections
@@ -28,7 +28,7 @@ REGISTERED, REGISTERED_SEED = "2026-11-15", 2026
 class About:
     """What a reader needs to repeat the run; ``note`` says what is missing."""
 
-    scale: Scale
+    request: Request
     command: str
     versions: dict[str, str]
     note: str = ""
@@ -69,10 +69,10 @@ registered on {REGISTERED}, before the run; the verdicts are computed from the d
 
 
 def _tally(judged: tuple[Judged, ...], about: About) -> str:
-    if about.scale.quick:
+    if about.request.quick:
         return (
             f'<p class="notice">{escape(words.PREVIEW)}. A quick run has every experiment and every budget, but '
-            f"{about.scale.n_problems} problems in place of 24 and {about.scale.n_runs} runs in place of 10.</p>"
+            f"{about.request.n_problems} problems in place of 24 and {about.request.n_runs} runs in place of 10.</p>"
         )
     n = counts(judged)
     bar = "".join(f'<span class="{TONES[o]}" style="flex:{k}"></span>' for o, k in n.items() if k)
@@ -88,15 +88,17 @@ def _keys(judged: tuple[Judged, ...], outcome: str) -> str:
 
 def _summary(judged: tuple[Judged, ...], results: dict[str, Results], about: About) -> list[str]:
     """Five lines."""
-    scale, n = about.scale, len(results)
-    fresh = "" if scale.seed == REGISTERED_SEED else f"; the registered run has seed {REGISTERED_SEED}"
+    request, n = about.request, len(results)
+    fresh = "" if request.seed == REGISTERED_SEED else f"; the registered run has seed {REGISTERED_SEED}"
     done = f"All {n} experiments are done" if n == len(EXPERIMENTS) else f"{n} of {len(EXPERIMENTS)} experiments done"
     missing = [c.key for c in CLAIMS if c.key not in {j.claim.key for j in judged}]
     note = re.sub(r"`(.*?)`", r"<code>\1</code>", escape(about.note))
     left = f" Not judged yet: {', '.join(missing)}. {note}" if missing else ""
-    population = f"{scale.n_problems} Garnets, {scale.n_problems} feature draws on Frozen Lake for control and as many "
-    population += f"for evaluation, {scale.n_runs} paired runs on each, seed {scale.seed}{fresh}."
-    if scale.quick:
+    population = (
+        f"{request.n_problems} Garnets, {request.n_problems} feature draws on Frozen Lake for control and as many "
+    )
+    population += f"for evaluation, {request.n_runs} paired runs on each, seed {request.seed}{fresh}."
+    if request.quick:
         return [escape(words.PREVIEW) + ".", population, f"{done}.{left}"]
     return [
         f"{escape(words.headline(judged, False))}. {alarms(judged)}.",
@@ -111,7 +113,7 @@ def _verdicts(judged: tuple[Judged, ...], about: About) -> str:
     places = dict.fromkeys(j.claim.place for j in judged)
     rows = "\n".join(
         f'<tr class="family"><th colspan="5">{escape(place)}</th></tr>\n'
-        + "\n".join(_row(j, about.scale.quick) for j in judged if j.claim.place == place)
+        + "\n".join(_row(j, about.request.quick) for j in judged if j.claim.place == place)
         for place in places
     )
     return f"""<h2 id="verdicts">Verdicts</h2>
@@ -190,15 +192,15 @@ def _departures() -> str:
 
 
 def _settings(about: About) -> str:
-    scale = about.scale
+    request = about.request
     rows = {
         "command": f"<code>{escape(about.command)}</code>",
-        "seed": str(scale.seed),
+        "seed": str(request.seed),
         "Garnet": "G(5, 3, 2, 4), d = 4 features uniform on [0, 1] with unit rows; γ = 0.95; uniform behaviour; "
         "η_θ = 0.02, η_ω = 0.01, M = 3000",
-        "Frozen Lake": f"4×4, {'slippery' if scale.slippery else 'not slippery'}; d = 8 Gaussian features with unit "
+        "Frozen Lake": f"4×4, {'slippery' if request.slippery else 'not slippery'}; d = 8 Gaussian features with unit "
         "rows; γ = 0.95; uniform behaviour; η_θ = 0.2, η_ω = 0.1, M = 3000",
-        "device": escape(scale.device),
+        "device": escape(request.device),
         "versions": escape(", ".join(f"{name} {version}" for name, version in about.versions.items())),
     }
     text = "".join(f"<dt>{name}</dt><dd>{value}</dd>" for name, value in rows.items())

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from gqlab.engine.cpu import default_threads
-from gqlab.studies.paper.design import Experiment, Scale
-from gqlab.studies.paper.jobs import Job, Measured, measure
+from gqlab.studies.paper.design import Experiment, Request
+from gqlab.studies.paper.jobs import Job, Measurement, measure
 from gqlab.studies.paper.store import Store
 from gqlab.support.progress import progress_bar
 
@@ -20,27 +20,27 @@ class Results:
     """Of an experiment: ``results[part, number][label]`` is what an algorithm gave on problem ``number``."""
 
     experiment: Experiment
-    scale: Scale
-    measured: dict[tuple[str, int], dict[str, Measured]]
+    request: Request
+    measured: dict[tuple[str, int], dict[str, Measurement]]
 
-    def __getitem__(self, key: tuple[str, int]) -> dict[str, Measured]:
+    def __getitem__(self, key: tuple[str, int]) -> dict[str, Measurement]:
         return self.measured[key]
 
     def numbers(self, part: str) -> range:
         """The numbers of a part's problems."""
-        return self.scale.numbers(self.experiment.part(part))
+        return self.request.numbers(self.experiment.part(part))
 
-    def each(self, part: str, name: str) -> list[Measured]:
+    def each(self, part: str, name: str) -> list[Measurement]:
         """What an algorithm gave on every problem of a part."""
         return [self.measured[part, number][name] for number in self.numbers(part)]
 
 
 def run_missing(
-    experiment: Experiment, scale: Scale, store: Store, *, force: bool = False, quiet: bool = False
+    experiment: Experiment, request: Request, store: Store, *, force: bool = False, quiet: bool = False
 ) -> float:
     """Do the jobs of ``experiment`` that are not in the store (all with ``force``); returns the seconds that took."""
     begun = time.perf_counter()
-    jobs = scale.jobs(experiment)
+    jobs = request.jobs(experiment)
     # What this store saved itself is new: experiments share jobs, and force does each once.
     missing = [job for job in jobs if (job.digest not in store.saved if force else job not in store)]
     with _bar(experiment.name, sum(job.work for job in jobs), quiet) as bar:
@@ -68,17 +68,17 @@ def _do(jobs: list[Job], store: Store) -> Iterator[Job]:
         pool.shutdown(cancel_futures=True)
 
 
-def collect(experiment: Experiment, scale: Scale, store: Store) -> Results | None:
+def collect(experiment: Experiment, request: Request, store: Store) -> Results | None:
     """The results of an experiment, or None while some are missing."""
-    measured: dict[tuple[str, int], dict[str, Measured]] = {}
+    measured: dict[tuple[str, int], dict[str, Measurement]] = {}
     for part in experiment.parts:
-        for number in scale.numbers(part):
+        for number in request.numbers(part):
             for entry in part.entries:
-                found = store.load(scale.job(experiment, part, entry, number))
+                found = store.load(request.job(experiment, part, entry, number))
                 if found is None:
                     return None
                 measured.setdefault((part.name, number), {})[entry.label] = found
-    return Results(experiment, scale, measured)
+    return Results(experiment, request, measured)
 
 
 def _bar(name: str, total: int, quiet: bool) -> Any:

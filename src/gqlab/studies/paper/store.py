@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gqlab.studies.paper.jobs import Job, Measured
+from gqlab.studies.paper.jobs import Job, Measurement
 from gqlab.support.files import clear_parts, one_line, read_arrays, write_arrays
 
 _COUNTS = ("updates", "samples", "gradient_evaluations", "diverged")
@@ -24,7 +24,7 @@ class Store:
         #: The digests of what was saved here, not found.
         self.saved: set[str] = set()
         self._damaged: set[Path] = set()
-        self._read: dict[str, Measured] = {}  # experiments share jobs: each file is read once
+        self._read: dict[str, Measurement] = {}  # experiments share jobs: each file is read once
 
     def path(self, job: Job) -> Path:
         return self.folder / f"{job.digest}.npz"
@@ -32,7 +32,7 @@ class Store:
     def __contains__(self, job: Job) -> bool:
         return self.load(job) is not None
 
-    def save(self, job: Job, measured: Measured) -> None:
+    def save(self, job: Job, measured: Measurement) -> None:
         """Keep a result; its file appears whole."""
         self._read.pop(job.digest, None)
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -43,7 +43,7 @@ class Store:
         self.saved.add(job.digest)
         write_arrays(self.path(job), {"settings": np.array(text), **arrays})
 
-    def load(self, job: Job) -> Measured | None:
+    def load(self, job: Job) -> Measurement | None:
         """The result of exactly these settings; None where there is none, or where the file is not one of ours."""
         if job.digest not in self._read:
             found = self._read_file(job)
@@ -52,7 +52,7 @@ class Store:
             self._read[job.digest] = found
         return self._read[job.digest]
 
-    def _read_file(self, job: Job) -> Measured | None:
+    def _read_file(self, job: Job) -> Measurement | None:
         """What the file of a job holds; a damaged one is named, once, and counts as none."""
         path = self.path(job)
         try:
@@ -62,7 +62,7 @@ class Store:
             values = {name[6:]: array for name, array in content.items() if name.startswith("value ")}
             counts = {name: content[name] for name in _COUNTS}
             _check(job, counts, values)
-            return Measured(**counts, seconds=float(content["seconds"]), values=values)
+            return Measurement(**counts, seconds=float(content["seconds"]), values=values)
         except FileNotFoundError:
             return None
         except Exception as error:
