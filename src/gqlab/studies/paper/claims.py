@@ -11,7 +11,7 @@ from typing import Any
 
 from gqlab.studies.paper.experiments import BY_NAME, ITERATIONS, SETTINGS, SIZE_UPDATES, FamilySetting
 from gqlab.studies.paper.problems import FROZEN_LAKE, FROZEN_LAKE_EVALUATION, GARNET
-from gqlab.studies.paper.runner import Results
+from gqlab.studies.paper.results import Results
 from gqlab.studies.paper.statistics import OUTCOMES, Axis, Band, Ratio, Side, Slope, Statistic, Verdict, decide
 
 #: The letter of a family's claims, and its name in their statements.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from gqlab.algorithms import ActorCritic, Algorithm, GreedyGQ, PolicyGradient, QLearning, VRGreedyGQ
@@ -159,11 +160,13 @@ class Request:
             device=self.device,
         )
 
+    def places(self, experiment: Experiment) -> Iterator[tuple[ExperimentPart, int, Entry]]:
+        """All that an experiment measures, problem by problem."""
+        for part in experiment.parts:
+            for number in self.numbers(part):
+                for entry in part.entries:
+                    yield part, number, entry
+
     def jobs(self, experiment: Experiment) -> list[Job]:
-        """All jobs of an experiment, problem by problem."""
-        return [
-            self.job(experiment, part, entry, number)
-            for part in experiment.parts
-            for number in self.numbers(part)
-            for entry in part.entries
-        ]
+        """All jobs of an experiment, in the order of its places."""
+        return [self.job(experiment, part, entry, number) for part, number, entry in self.places(experiment)]

@@ -10,7 +10,7 @@ from scipy.special import stdtrit
 
 from gqlab.studies.paper.design import BATCH_SIZE, View
 from gqlab.studies.paper.jobs import Measurement
-from gqlab.studies.paper.runner import Results
+from gqlab.studies.paper.results import Results
 from gqlab.support.checks import FloatArray
 
 AXES = {

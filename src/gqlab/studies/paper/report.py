@@ -13,7 +13,7 @@ from gqlab.studies.paper.claims import CLAIMS, Judged, alarms, counts
 from gqlab.studies.paper.departures import CHOICES, DEPARTURES, Departure
 from gqlab.studies.paper.design import Request
 from gqlab.studies.paper.experiments import EXPERIMENTS
-from gqlab.studies.paper.runner import Results
+from gqlab.studies.paper.results import Results
 from gqlab.studies.paper.sections import chip, figures, sections
 from gqlab.studies.paper.statistics import HOLDS, REVERSED, UNDECIDED, WEAKER
 from gqlab.studies.paper.strips import TONES, strip

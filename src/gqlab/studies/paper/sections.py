@@ -12,7 +12,7 @@ from gqlab.studies.paper.design import Entry, ExperimentPart, Request
 from gqlab.studies.paper.figures import COLOURS, panel_svg
 from gqlab.studies.paper.panels import panels
 from gqlab.studies.paper.problems import POPULATION
-from gqlab.studies.paper.runner import Results
+from gqlab.studies.paper.results import Results
 from gqlab.studies.paper.statistics import Verdict
 from gqlab.studies.paper.strips import TONES
 from gqlab.studies.paper.tuning import reading, table

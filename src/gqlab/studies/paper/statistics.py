@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from gqlab.algorithms import Algorithm, VRGreedyGQ
 from gqlab.studies.paper.jobs import REWARD_STEPS, Measurement
 from gqlab.studies.paper.panels import batch_sizes, interval, tail, tail_mean
-from gqlab.studies.paper.runner import Results
+from gqlab.studies.paper.results import Results
 from gqlab.support.checks import FloatArray
 
 HOLDS, WEAKER, REVERSED, UNDECIDED = "holds", "weaker than claimed", "reversed", "undecided"

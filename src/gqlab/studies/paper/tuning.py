@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gqlab.studies.paper.experiments import RADIUS, SETTINGS, setting_name
-from gqlab.studies.paper.runner import Results
+from gqlab.studies.paper.results import Results
 
 
 class TriedSetting(NamedTuple):

@@ -48,6 +48,15 @@ def headline(judged: tuple[Judged, ...], quick: bool) -> str:
     return PREVIEW if quick else summary(judged)
 
 
+def verdict_list(judged: tuple[Judged, ...], quick: bool) -> str:
+    """Of every claim its verdict, in one line, and the counts: for a terminal."""
+    lines = [
+        f"{j.claim.key:<4} {PREVIEW if quick else j.verdict.outcome:<20} {j.claim.place}: {j.claim.statement}"
+        for j in judged
+    ]
+    return "\n".join([*lines, f"{headline(judged, quick)}. {alarms(judged)}."])
+
+
 def claims_json(judged: tuple[Judged, ...], about: dict[str, Any]) -> str:
     """``claims.json``: no time of day, no folder, nothing that a second run would have otherwise."""
     quick = bool(about.get("quick"))
