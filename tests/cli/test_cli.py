@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import json
+import os
 import re
 import subprocess
 import sys
@@ -173,3 +174,18 @@ def test_the_doctor_knows_every_package_that_a_user_may_need():
     asked = {re.split(r"[^\w.-]", text)[0] for text in sum(for_users, project["dependencies"])}
     known = {package for packages in doctor.FEATURES.values() for package in packages}
     assert asked <= known
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-"])
+def test_a_command_needs_neither_stdout_nor_stderr(closed):
+    done = subprocess.run(f"{sys.executable} -m gqlab list {closed}", shell=True, capture_output=True, check=False)  # noqa: S602
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_a_terminal_without_greek_letters_shows_question_marks():
+    environment = os.environ | {"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
+    done = subprocess.run(
+        [sys.executable, "-m", "gqlab", "theory", "garnet"], env=environment, capture_output=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert b"?" in done.stdout

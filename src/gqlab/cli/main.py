@@ -24,6 +24,7 @@ from gqlab.cli.sweep import sweep
 from gqlab.cli.theory import rates, theory
 from gqlab.cli.train import train
 from gqlab.cli.watch import watch
+from gqlab.support.files import one_line
 from gqlab.version import __version__
 
 COMMANDS: dict[str, Callable[..., None]] = {
@@ -51,8 +52,11 @@ BAD_INPUT, INTERRUPTED, NOBODY_READS = 2, 130, 141
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Entry point. Bad input, and a package that is missing: one line on stderr and exit status 2."""
-    if sys.stderr is None:  # closed, as by a daemon: remarks go nowhere, and not to stdout
-        sys.stderr = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed, as by a daemon: what is printed goes nowhere
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_WRONLY), "w"))
+        elif hasattr(getattr(sys, name), "reconfigure"):
+            getattr(sys, name).reconfigure(errors="replace")  # a terminal that does not know θ shows a question mark
     try:
         if (sys.argv[1:] if arguments is None else list(arguments)) == ["--version"]:
             print(f"gqlab {__version__}")
@@ -65,6 +69,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except (ValueError, OSError, ImportError) as error:
         missing = isinstance(error, FileNotFoundError) and error.filename is not None
         print(f"gqlab: {f'there is no {error.filename}' if missing else error}", file=sys.stderr)  # type: ignore[union-attr]
+        raise SystemExit(BAD_INPUT) from None
+    except (MemoryError, RecursionError) as error:
+        print(
+            f"gqlab: {'too large for the memory' if isinstance(error, MemoryError) else 'nested too deeply'}: "
+            f"{one_line(error)}",
+            file=sys.stderr,
+        )
         raise SystemExit(BAD_INPUT) from None
     except KeyboardInterrupt:
         print("gqlab: interrupted; the same command goes on from what it kept", file=sys.stderr)

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from gqlab.data import arrow, parquet
 from gqlab.data.assemble import ARRAYS, Assembler, Chunk, arrays_of
 from gqlab.data.columns import resolve
-from gqlab.data.rows import Place, Rows, as_array, checked
+from gqlab.data.rows import MOST_ACTIONS, Place, Rows, as_array, checked
 from gqlab.support import checks
 from gqlab.support.files import write_whole
 
@@ -258,7 +258,8 @@ class Transitions:
             raise ValueError(f"path: there is no transition in {parquet.printable(files.paths[0])}")
         first = next(files.chunks())
         size = int(first.observations.shape[1])
-        names = files.paths[0] if len(files.paths) == 1 else f"{len(files.paths)} files from {files.paths[0]}"
+        named = parquet.printable(files.paths[0])
+        names = named if len(files.paths) == 1 else f"{len(files.paths)} files from {named}"
         return cls(files, n_rows, files.n_actions or 0, size, left_out, f"Parquet: {names}")
 
     @classmethod
@@ -298,7 +299,7 @@ class Transitions:
 
 
 def _n_actions(value: Any) -> int | None:
-    return None if value is None else checks.integer("n_actions", value, least=1, below=2**31)
+    return None if value is None else checks.integer("n_actions", value, least=1, below=MOST_ACTIONS + 1)
 
 
 def _array(role: str, name: str, value: Any) -> NDArray[Any]:
