@@ -12,9 +12,10 @@ import pytest
 
 from gqlab.studies.paper.design import Entry, Experiment, ExperimentPart, Request
 from gqlab.studies.paper.experiments import EXPERIMENTS
-from gqlab.studies.paper.jobs import Measurement
-from gqlab.studies.paper.runner import Results, collect, run_missing
-from gqlab.studies.paper.store import Store
+from gqlab.studies.paper.jobs import Job, Measurement, measure
+from gqlab.studies.paper.reproduction import Reproduction
+from gqlab.studies.paper.results import Results
+from gqlab.studies.study import How, Runner
 
 
 @dataclass(frozen=True)
@@ -52,12 +53,9 @@ def each(names: Iterable[str]) -> list[Any]:
 
 
 def run_all(experiments: Iterable[Experiment], folder: Path) -> dict[str, Results]:
-    store, found = Store(folder / "data"), {}
-    for experiment in experiments:
-        run_missing(experiment, Tiny(), store, quiet=True)
-        found[experiment.name] = collect(experiment, Tiny(), store)
-        assert found[experiment.name] is not None
-    return found
+    study = Reproduction(tuple(experiments), Tiny())
+    with Runner(folder, How(progress=False)) as runner:
+        return study.gather(runner.results(study.calls()))
 
 
 @pytest.fixture(scope="session")
@@ -108,10 +106,14 @@ def synthetic(experiment: Experiment, values: Values, n_problems: int = 24, n_ru
                     samples=a.samples(updates),
                     gradient_evaluations=a.gradient_evaluations(updates),
                     diverged=np.zeros(n_runs, dtype=bool),
-                    seconds=0.0,
                     values=values(name, number, rng, len(updates)),
                 )
     return Results(experiment, request, measured)
+
+
+def measured(job: Job) -> Measurement:
+    """What a job gives, run here and now."""
+    return Measurement.of(measure(job))
 
 
 @pytest.fixture

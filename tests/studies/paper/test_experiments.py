@@ -18,14 +18,14 @@ from gqlab.studies.paper.departures import CHOICES, DEPARTURES
 from gqlab.studies.paper.design import Request
 from gqlab.studies.paper.experiments import BY_NAME, EXPERIMENTS, SETTINGS, chosen
 from gqlab.studies.paper.figures import COLOURS, PANEL, colour, draw, in_style, write_figure
-from gqlab.studies.paper.jobs import Job, lowest_mspbe, measure
+from gqlab.studies.paper.jobs import Job, lowest_mspbe
 from gqlab.studies.paper.overview import write_overview
 from gqlab.studies.paper.panels import panels
 from gqlab.studies.paper.problems import ProblemSpec
 from gqlab.studies.paper.sections import COMPOSITES
 from gqlab.studies.paper.statistics import OUTCOMES
 from gqlab.studies.paper.tuning import reading, table
-from paper.conftest import each
+from paper.conftest import each, measured
 
 NAMES = [experiment.name for experiment in EXPERIMENTS]
 
@@ -110,10 +110,10 @@ def test_greedy_gq_reaches_as_far_as_vr_greedy_gq_on_the_axis_of_computations():
 def test_minima_and_maxima_are_of_every_update_and_not_of_the_records():
     spec = ProblemSpec("garnet", 0, 1)
     common = {"n_samples": 3000, "n_runs": 2, "metrics": ("gradient",), "watch": "gradient"}
-    fine = measure(Job(spec, gq.GreedyGQ(0.02, 0.01, 100.0), record_every=1, **common))
+    fine = measured(Job(spec, gq.GreedyGQ(0.02, 0.01, 100.0), record_every=1, **common))
     lowest = np.minimum.accumulate(fine.values["gradient"], axis=1)
     assert fine.values["lowest_gradient"] == pytest.approx(lowest, rel=1e-9)
-    coarse = measure(Job(spec, gq.GreedyGQ(0.02, 0.01, 100.0), record_every=500, **common))
+    coarse = measured(Job(spec, gq.GreedyGQ(0.02, 0.01, 100.0), record_every=500, **common))
     assert coarse.values["lowest_gradient"] == pytest.approx(lowest[:, ::500], rel=1e-9)
     records = np.minimum.accumulate(coarse.values["gradient"], axis=1)
     assert (records[:, -1] > coarse.values["lowest_gradient"][:, -1]).all()
@@ -130,10 +130,10 @@ def test_the_least_mspbe_is_below_whatever_a_run_reaches(name, run_results):
     for number in range(2):
         spec = ProblemSpec(name.removesuffix("-mspbe"), number, 1)
         least = lowest_mspbe(spec)
-        for measured in run_results["long", number].values():
-            assert (measured.values["mspbe"] >= least).all()
-            excess = measured.values["excess"]
-            assert excess == pytest.approx(measured.values["mspbe"] - least, abs=1e-13)
+        for found in run_results["long", number].values():
+            assert (found.values["mspbe"] >= least).all()
+            excess = found.values["excess"]
+            assert excess == pytest.approx(found.values["mspbe"] - least, abs=1e-13)
             assert (excess > 0).all()
 
 

@@ -6,7 +6,7 @@ Experiments share jobs, and each is done once. The page is there from the first 
 from __future__ import annotations
 
 import platform
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.metadata import version
@@ -78,21 +78,22 @@ def run_reproduction(study: Reproduction, folder: Path, how: How) -> Finished:
     found: dict[str, Results] = {}
     publication, text = Publication(study, folder), ""
     with Runner(folder, how) as runner:
-        for experiment in study.experiments:
+        for k, experiment in enumerate(study.experiments):
             runner.results(study.calls_of[experiment.name], experiment.name)
-            found |= dict(_finished(study, runner, found))
+            later = study.experiments[k + 1 :] if how.force else ()  # what they left before is to be done again
+            found |= dict(_finished(study, runner, {*found, *(e.name for e in later)}))
             with writing(folder):
                 text = publication.write(found, last=experiment is study.experiments[-1])
         calls = [call for name in found for call in study.calls_of[name]]
         with writing(folder):
-            write_times(folder, calls, runner.results(calls))
+            write_times(folder, calls, runner.kept(calls) or [])
         return Finished(publication.verdicts, text, len(study.calls()), runner.n_computed)
 
 
-def _finished(study: Reproduction, runner: Runner, known: Mapping[str, Results]) -> Iterator[tuple[str, Results]]:
-    """The experiments that are finished and not yet known."""
+def _finished(study: Reproduction, runner: Runner, besides: Container[str]) -> Iterator[tuple[str, Results]]:
+    """The other experiments that are finished."""
     for experiment in EXPERIMENTS:
-        kept = None if experiment.name in known else runner.kept(study.calls_of[experiment.name])
+        kept = None if experiment.name in besides else runner.kept(study.calls_of[experiment.name])
         if kept is not None:
             yield experiment.name, Results.of(experiment, study.request, kept)
 
