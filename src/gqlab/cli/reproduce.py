@@ -78,7 +78,9 @@ def reproduce(options: Annotated[Reproduce, tyro.conf.arg(name="")]) -> None:
     study = Reproduction(
         wanted, Request(options.quick, seed, options.slippery, options.device), command=_command(options)
     )
-    how = How(options.engine, options.workers, options.address, options.force, progress=not options.quiet)
+    how = How(
+        options.engine, options.workers, options.address, options.force, options.device, progress=not options.quiet
+    )
     folder = options.out or (OUT_QUICK if options.quick else OUT)
     done = run_reproduction(study, folder, how)
     if options.json:

@@ -23,6 +23,7 @@ from gqlab.studies.rates import rates
 from gqlab.studies.rates.design import RateSettings
 from gqlab.studies.rates.rates import _floor_slopes
 from gqlab.support.files import read_arrays
+from helpers.study_files import everything
 from paper.conftest import Tiny
 
 NAMES = [experiment.name for experiment in EXPERIMENTS]
@@ -172,6 +173,20 @@ def test_claims_are_the_same_bytes_in_two_folders_and_after_kills(tmp_path):
     assert names == {path.name for path in killed.iterdir() if path.is_file() and not path.name.startswith(".")}
     for name in sorted(names - {"times.json"}):
         assert (straight / name).read_bytes() == (killed / name).read_bytes(), name
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("engine", ["processes", "ray"])
+def test_every_engine_gives_the_bytes_of_threads(tmp_path, monkeypatch, engine):
+    if engine == "ray":
+        pytest.importorskip("ray")
+    monkeypatch.setattr(commands, "Request", Tiny)
+    names = ["--experiment", "garnet-gradient", "garnet-mspbe", "--seed", "1"]
+    main(["reproduce", *names, "--out", str(tmp_path / "threads")])
+    main(["reproduce", *names, "--out", str(tmp_path / engine), "--engine", engine, "--workers", "2"])
+    expected = everything(tmp_path / "threads")
+    assert everything(tmp_path / engine) == expected
+    assert len([name for name in expected if name.startswith("data")]) == 8
 
 
 def test_the_page_is_there_from_the_first_experiment_on(monkeypatch, out, capsys):
