@@ -24,6 +24,7 @@ from gqlab.engine.cells import Settings
 from gqlab.grids import batches, description
 from gqlab.grids import store as stores
 from gqlab.lab.results import PLAIN_FIELDS
+from gqlab.support.sources import closure
 from gqlab.tasks import Engine, Outcome, Task, Threads, base, engine_of, on_ray, run_tasks
 from helpers.made_results import made_result
 
@@ -214,31 +215,38 @@ def test_of_two_sweeps_that_begin_in_one_new_folder_one_is_refused(tmp_path, gar
 def test_the_store_of_other_code_is_refused_and_kept(tmp_path, garnet_problem, monkeypatch):
     gq.grid(garnet_problem, gq.GreedyGQ(), 100, store=tmp_path)
     before = files(tmp_path)
-    monkeypatch.setattr(description, "SOURCES", "of another version")
+    monkeypatch.setattr(description, "code_digest", lambda *_: "of another version")
     with pytest.raises(ValueError, match="belongs to another version of the code: choose another folder"):
         gq.grid(garnet_problem, gq.GreedyGQ(), 100, store=tmp_path)
     assert files(tmp_path) == before
     assert len(gq.open_grid(tmp_path)) == 1  # what was found may be read
 
 
-def test_code_that_is_edited_after_it_was_imported_is_not_what_runs(tmp_path, monkeypatch):
-    before = description.code_digest([])
-    (tmp_path / "rule.py").write_text("edited = True")
-    monkeypatch.setattr(description.code_folder, "PACKAGE", tmp_path)
-    assert description.source_digest() != description.SOURCES
-    assert description.code_digest([]) == before
+def own_algorithm(scale: float) -> gq.Algorithm:
+    """One of a notebook, whose step sizes depend on a name outside the class."""
+    scope = {"__name__": "__main__", "gq": gq, "SCALE": scale}
+    text = "class Own(gq.GreedyGQ):\n    def for_problem(self, problem):\n        return type(self)(SCALE)"
+    exec(text, scope)  # noqa: S102 - as a notebook does
+    return scope["Own"]()
 
 
-def test_a_users_own_code_is_part_of_the_key(tmp_path, monkeypatch):
-    monkeypatch.syspath_prepend(tmp_path)
-    digests = []
-    for text in ("STEP = 1", "STEP = 2"):
-        (tmp_path / "own_kind.py").write_text(f"{text}\nclass Kind:\n    def step(self):\n        return STEP\n")
-        sys.modules.pop("own_kind", None)
-        importlib.invalidate_caches()
-        digests.append(description.code_digest([importlib.import_module("own_kind").Kind]))
-    assert digests[0] != digests[1]
-    assert description.code_digest([gq.GreedyGQ]) == description.code_digest([])
+def test_all_that_the_code_of_an_algorithm_in_a_notebook_reads_is_part_of_a_sweep(tmp_path, garnet_problem):
+    gq.grid(garnet_problem, own_algorithm(0.01), 100, store=tmp_path)
+    again = gq.grid(garnet_problem, own_algorithm(0.01), 100, store=tmp_path)
+    assert again.results.n_computed == 0
+    digests = {description.code_digest(type(own_algorithm(scale))) for scale in (0.01, 0.02)}
+    assert len(digests) == 2
+    with pytest.raises(ValueError, match=r"store is .*, which belongs to another"):
+        gq.grid(garnet_problem, own_algorithm(0.02), 100, store=tmp_path)
+
+
+def test_the_store_of_a_sweep_depends_on_what_runs_a_cell_alone():
+    """Not on a command, a figure or the theory; but on the engine and on the estimator."""
+    covered = set(closure(description.RUNS_CELLS).modules)
+    assert not [
+        name for name in covered if name.startswith(("gqlab.cli", "gqlab.plots", "gqlab.theory", "gqlab.learn"))
+    ]
+    assert {"gqlab.engine.loop", "gqlab.rules.gradient", "gqlab.samples.streams", "gqlab.measure.watch"} <= covered
 
 
 @pytest.mark.parametrize(
