@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from gqlab.studies.paper.store import Store
 
 import gqlab as gq
 from gqlab.studies.paper.jobs import Job, measure
 from gqlab.studies.paper.problems import ProblemSpec
-from gqlab.studies.paper.store import Store
 
 #: Damaged files of each format and kind of damage; ``make fuzz`` asks for more.
 CASES = int(os.environ.get("GQLAB_FUZZ_FILES", "60"))
