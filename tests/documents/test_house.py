@@ -89,6 +89,22 @@ def every_import(path: Path) -> set[str]:
     return {name for name in found if name.partition(".")[0] == "gqlab"}
 
 
+def test_models_do_not_know_where_they_are_played_nor_data_who_collects_them():
+    """Imports in functions too: what makes a thing lies above it."""
+    graph = {name_of(path): every_import(path) for path in SOURCES}
+
+    def reached(start: str) -> set[str]:
+        found, waiting = set(), [start]
+        while waiting:
+            new = graph.get(waiting.pop(), set()) - found
+            found |= new
+            waiting.extend(new)
+        return found
+
+    assert "gqlab.learn.linear_q" not in reached("gqlab.learn.environments") | reached("gqlab.learn.playing")
+    assert "gqlab.data.collecting" not in reached("gqlab.data.transitions")
+
+
 def room_of(name: str) -> str:
     return [*name.split("."), ""][1]
 
