@@ -14,9 +14,10 @@ import gqlab as gq
 from gqlab.cli.main import main
 from gqlab.lab.results import RunResult
 from gqlab.measure.watch import Watched
+from gqlab.studies.rates.choices import choose, edges
 from gqlab.studies.rates.design import SCHEDULES, RateSettings
 from gqlab.studies.rates.runs import Cohort, exact_descent, first_below, floors, running_mean, samples_needed, stages
-from gqlab.studies.rates.statistics import choose, edges, interval, local_slopes, paired_slope, ratios, slope
+from gqlab.studies.rates.statistics import interval, local_slopes, paired_slope, ratios, slope
 from gqlab.support.sources import closure
 from helpers.study_files import everything
 
@@ -211,7 +212,7 @@ def test_every_engine_gives_the_bytes_of_threads_and_a_second_call_computes_noth
 def test_rates_do_not_depend_on_what_draws_or_writes_them() -> None:
     found = closure("gqlab.studies.rates.measure").modules
     own = {name.rpartition(".")[2] for name in found if name.startswith("gqlab.studies.")}
-    assert own == {"measure", "design", "runs", "statistics"}
+    assert own == {"measure", "design", "runs", "choices"}
     assert not {name.split(".")[1] for name in found} & {"plots", "learn", "data", "cli", "encoders"}
 
 

@@ -2,44 +2,48 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Annotated
 
+import tyro
+
+from gqlab.cli.study_options import StudyOptions
 from gqlab.studies.rates.design import QUICK, RateSettings
 from gqlab.studies.rates.rates import Rates
-from gqlab.studies.study import How, run_study
+from gqlab.studies.study import run_study
 from gqlab.support import checks
 from gqlab.support.plain_json import print_json
 
+#: Where everything goes unless ``--out`` says otherwise; a quick version has other names there.
+OUT = Path("results/rates")
 
-def rates(
-    *,
-    out: Path = Path("results/rates"),
-    quick: bool = False,
-    seed: int = 0,
-    engine: Literal["threads", "processes", "ray"] = "threads",
-    workers: int | None = None,
-    address: str | None = None,
-    force: bool = False,
-    json: bool = False,
-) -> None:
+
+@dataclass(frozen=True)
+class RatesOptions(StudyOptions):
+    """Measure how many samples Greedy-GQ and VR-Greedy-GQ need for ε on random Garnets."""
+
+    quick: tyro.conf.FlagCreatePairsOff[bool] = False
+    """A tiny version of everything, to try the command; it writes rates-quick.html and so on."""
+
+    out: Annotated[Path | None, tyro.conf.arg(metavar="DIR", help_behavior_hint="")] = None
+    """The folder for rates.html, .md, .json and .png, and for finished work. Default: results/rates."""
+
+    seed: int = 0
+    """Of the Garnets and the runs; the documentation's rates are those of 3, the reproduction's of 2026."""
+
+    json: tyro.conf.FlagCreatePairsOff[bool] = False
+    """Print the numbers, as in rates.json, instead of the tables."""
+
+
+def rates(options: Annotated[RatesOptions, tyro.conf.arg(name="")]) -> None:
     """Measure how many samples Greedy-GQ and VR-Greedy-GQ need for ε on random Garnets, beside what the theorems say.
 
     Finished work is kept: a second call, or one after Ctrl-C, does only what is missing.
-
-    Args:
-        out: Where the page, the tables, the numbers and the figure go: rates.html, rates.md, rates.json and rates.png.
-        quick: A tiny version of everything, to try the command; it writes rates-quick.html and so on.
-        seed: Of the Garnets and the runs; the documentation's rates are those of 3, the reproduction's of 2026.
-        engine: Where the work is done: docs/scale.md.
-        workers: How many tasks run at a time; default: one for each core.
-        address: Of a Ray cluster to join.
-        force: Start over: do again what is already finished.
-        json: Print the numbers, as in rates.json, instead of the tables.
     """
-    study = Rates(QUICK if quick else RateSettings(), checks.integer("seed", seed, least=0), quick)
-    done = run_study(study, out, How(engine, workers, address, force, progress=True))
-    if json:
+    seed, folder = checks.integer("seed", options.seed, least=0), options.out or OUT
+    done = run_study(Rates(QUICK if options.quick else RateSettings(), seed, options.quick), folder, options.how())
+    if options.json:
         print_json(done.gathered.to_dict())
     else:
-        print(f"{done.text}\n\nWritten to {out}")
+        print(f"{done.text}\n\nWritten to {folder}")

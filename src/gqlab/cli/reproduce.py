@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
 import tyro
 
+from gqlab.cli.study_options import StudyOptions
 from gqlab.engine.cells import DEVICES
 from gqlab.lab.execute import load_cuda
 from gqlab.studies.paper.design import Request
 from gqlab.studies.paper.experiments import EXPERIMENTS, chosen
 from gqlab.studies.paper.report import REGISTERED_SEED
 from gqlab.studies.paper.reproduction import Reproduction, run_reproduction
-from gqlab.studies.study import How
 from gqlab.support import checks
 from gqlab.support.plain_json import print_json
 
@@ -24,7 +24,7 @@ OUT, OUT_QUICK = Path("results/paper"), Path("results/quick")
 
 
 @dataclass(frozen=True)
-class Reproduce:
+class Reproduce(StudyOptions):
     """Run every experiment of the paper, draw its figures, and judge every claim of the register."""
 
     experiment: Annotated[tuple[str, ...], tyro.conf.arg(metavar="[NAME ...]", help_behavior_hint="")] = ()
@@ -45,23 +45,8 @@ class Reproduce:
     slippery: bool = True
     """Frozen Lake with slippery ice, or (--no-slippery) without."""
 
-    engine: Annotated[str, tyro.conf.arg(metavar="{threads,processes,ray}")] = "threads"
-    """Where the work is done: docs/scale.md."""
-
-    workers: Annotated[int | None, tyro.conf.arg(help_behavior_hint="")] = None
-    """How many tasks run at a time. Default: one for each core."""
-
-    address: Annotated[str | None, tyro.conf.arg(help_behavior_hint="")] = None
-    """Of a Ray cluster to join."""
-
-    force: tyro.conf.FlagCreatePairsOff[bool] = False
-    """Start over: do again what is already finished."""
-
     json: tyro.conf.FlagCreatePairsOff[bool] = False
     """Print the verdicts, as in claims.json, as JSON instead of the list."""
-
-    quiet: Annotated[bool, tyro.conf.Suppress] = field(default=False)
-    """No progress bars."""
 
 
 def reproduce(options: Annotated[Reproduce, tyro.conf.arg(name="")]) -> None:
@@ -78,9 +63,7 @@ def reproduce(options: Annotated[Reproduce, tyro.conf.arg(name="")]) -> None:
     study = Reproduction(
         wanted, Request(options.quick, seed, options.slippery, options.device), command=_command(options)
     )
-    how = How(
-        options.engine, options.workers, options.address, options.force, options.device, progress=not options.quiet
-    )
+    how = replace(options.how(), device=options.device)
     folder = options.out or (OUT_QUICK if options.quick else OUT)
     done = run_reproduction(study, folder, how)
     if options.json:

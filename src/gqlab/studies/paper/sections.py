@@ -6,6 +6,7 @@ import re
 from html import escape
 from typing import TYPE_CHECKING
 
+from gqlab.studies.page import Table
 from gqlab.studies.paper import words
 from gqlab.studies.paper.claims import Judged
 from gqlab.studies.paper.design import Entry, ExperimentPart, Request
@@ -138,16 +139,10 @@ def _experiment(results: Results, further: list[str], judged: tuple[Judged, ...]
 
 def _tuning(results: Results) -> str:
     """What tuning tried, and what is wrong with which setting."""
-    rows = "".join(
-        f"<tr{' class=best' if r.best else ''}><td>{escape(r.name)}</td>"
-        f'<td data-label="long-run reward">{words.number(r.reward)}</td><td>{escape(r.note)}</td></tr>'
-        for r in table(results)
-    )
+    rows = [[r.name, words.number(r.reward), r.note] for r in table(results)]
+    tried = Table(["setting", "exact long-run reward at the end", ""], rows).html("plain")
     text = "".join(f"<li>{escape(line)}</li>" for line in reading(results))
-    return (
-        f"<ul>{text}</ul><details><summary>what tuning tried</summary><table class='plain'><thead><tr><th>setting</th>"
-        f"<th>exact long-run reward at the end</th><th></th></tr></thead><tbody>{rows}</tbody></table></details>"
-    )
+    return f"<ul>{text}</ul><details><summary>what tuning tried</summary>{tried}</details>"
 
 
 def _inline(svg: str, title: str) -> str:

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from gqlab.algorithms import Algorithm
+from gqlab.studies.rates.choices import choose, edges
 from gqlab.studies.rates.design import SCHEDULES, GarnetDraw, Search, TuningGrid
 from gqlab.studies.rates.runs import Cohort, exact_descent, floors, samples_needed, stages
-from gqlab.studies.rates.statistics import choose, edges
 from gqlab.support.checks import FloatArray
 
 #: What is added to 70 + 10s for the seed of tuning runs, of test runs and of those for the error that remains.

@@ -18,9 +18,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from gqlab.studies.keys import Call
+from gqlab.studies.rates.choices import edges
 from gqlab.studies.rates.design import CLAIMED_ETA, CLAIMED_SIZES, MEMBERS, SCHEDULES, GarnetFamily, RateSettings
 from gqlab.studies.rates.measure import exact, remaining, schedules_of, tuned, untuned
-from gqlab.studies.rates.statistics import FittedSlope, edges, local_slopes, paired_slope, ratios, slope
+from gqlab.studies.rates.statistics import FittedSlope, local_slopes, paired_slope, ratios, slope
 from gqlab.studies.study import Result, Study
 from gqlab.support.checks import FloatArray
 from gqlab.support.plain_json import plain
