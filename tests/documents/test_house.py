@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import importlib
 import inspect
+import operator
 import pkgutil
 import re
 from collections.abc import Iterator
@@ -200,6 +201,34 @@ def test_names_are_plain():
         names |= {node.name for node in nodes if isinstance(node, ast.FunctionDef)}
         found[name_of(path)] = {name.strip("_") for name in names} & QUAINT
     assert {name: words for name, words in found.items() if words} == {}
+
+
+#: Classes of studies, fits and logs that still share a name with another one: to become none.
+SHARED = {
+    "Cell", "Entry", "Episodes", "Family", "Judged", "LogSums", "Look", "Measured", "Part", "Report", "Rows", "Scale",
+    "Setting", "Side", "Store", "Table", "Tried",
+}  # fmt: skip
+
+
+def test_a_class_has_a_name_of_its_own():
+    """One name, one meaning: no two modules define classes of the same name."""
+    where: dict[str, list[str]] = {}
+    for path in SOURCES:
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.ClassDef):
+                where.setdefault(node.name, []).append(name_of(path))
+    assert {name: modules for name, modules in where.items() if len(modules) > 1 and name not in SHARED} == {}
+
+
+def test_a_name_that_was_given_up_is_answered_by_the_new_one():
+    assert {"sweep": "vary", "open_sweep": "open_grid", "sweeps": "tasks"}.items() <= gqlab.RENAMED.items()
+    changes = (PACKAGE.parents[1] / "CHANGELOG.md").read_text().partition("\n## 0.1.0")[0]
+    for old, new in gqlab.RENAMED.items():
+        with pytest.raises(AttributeError, match=rf"^gqlab\.{old} is called gqlab\.{re.escape(new)} now$"):
+            getattr(gqlab, old)
+        assert callable(operator.attrgetter(new)(gqlab)) or inspect.ismodule(getattr(gqlab, new))
+        assert old not in gqlab.__all__
+        assert re.search(rf"`gq\.{old}\b[^|]*\|[^|]*`gq\.{re.escape(new)}\b", changes), (old, new)
 
 
 def test_the_docstring_of_run_names_every_algorithm():
