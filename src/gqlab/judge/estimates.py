@@ -36,6 +36,11 @@ MOST_UNSUPPORTED = 0.05
 LEAST_EFFECTIVE = 100.0
 
 
+def is_thin(unsupported: float, effective_rows: float) -> bool:
+    """Whether the log holds too little of what a policy does."""
+    return not (abs(unsupported) <= MOST_UNSUPPORTED and effective_rows >= LEAST_EFFECTIVE)
+
+
 @dataclass(frozen=True)
 class Interval:
     """An estimate, with its standard error and the degrees of freedom of Student's t."""
@@ -56,6 +61,10 @@ class Interval:
             return 0.0 if self.estimate > 0 else 1.0
         return float(stats.t.sf(self.estimate / self.se, self.df))
 
+    def other_tail(self) -> float:
+        """The probability of such an estimate, or a smaller one, where the truth is 0."""
+        return Interval(-self.estimate, self.se, self.df).tail()
+
 
 @dataclass(frozen=True)
 class Estimate:
@@ -66,13 +75,14 @@ class Estimate:
     effective_rows: float
     unsupported: float
     theta: FloatArray  # (A, K)
+    lam: float
     inverse: FloatArray  # (C + λI)⁻¹
     shift: float  # by how much the value would be another without the prior, to first order
 
     @property
     def thin(self) -> bool:
         """Whether too little of the answer comes from rows."""
-        return not (abs(self.unsupported) <= MOST_UNSUPPORTED and self.effective_rows >= LEAST_EFFECTIVE)
+        return is_thin(self.unsupported, self.effective_rows)
 
     def with_bracket(self, values: tuple[Interval, ...], gains: tuple[Interval, ...]) -> Estimate:
         """The same, with the intervals of further solves."""

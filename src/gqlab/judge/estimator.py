@@ -185,6 +185,7 @@ class Estimator:
             effective_rows=numbers["w"] ** 2 / numbers["ww"] if numbers["ww"] > 0 else 0.0,
             unsupported=lam * float(one.u @ self.c),
             theta=one.solution.theta.reshape(self.A, -1),
+            lam=lam,
             inverse=one.inverse,
             shift=lam * float(one.u @ (self.v0 * self.c - one.solution.theta)),
         )
