@@ -36,7 +36,7 @@ if TYPE_CHECKING:
         VRGreedyGQ,
     )
     from gqlab.algorithms.schedules import Decay, LinearDecay
-    from gqlab.data import Transitions, collect, health
+    from gqlab.data import Health, Transitions, collect, health
     from gqlab.encoders import RBF, Fourier, Identity, OneHot, TileCoder
     from gqlab.grids.grid import grid, open_grid, vary
     from gqlab.grids.grid_result import GridResult
@@ -52,10 +52,11 @@ if TYPE_CHECKING:
     from gqlab.lab.variance import UpdateError, update_error
     from gqlab.learn.agent.agent import Agent
     from gqlab.learn.agent.callbacks import Callback, CheckpointCallback, EvalCallback, StopOnReward
-    from gqlab.learn.evaluation import importance_sampling
+    from gqlab.learn.evaluation import ImportanceSampling, importance_sampling
     from gqlab.learn.fit.fit import fit
     from gqlab.learn.fit.fitted import LSPI, FittedQ
-    from gqlab.learn.linear_q import Evaluation, LinearQ
+    from gqlab.learn.linear_q import LinearQ
+    from gqlab.learn.playing import Evaluation, evaluate
     from gqlab.mdp.finite import FiniteMDP
     from gqlab.measure.watch import Watch, Watched
     from gqlab.operators import EpsilonGreedy, FixedPolicy, Greedy, Mellowmax, Operator, Softmax
@@ -77,7 +78,7 @@ LAZY = {
     "EpsilonGreedy": "gqlab.operators",
     "Decision": "gqlab.judge.decision",
     "EvalCallback": "gqlab.learn.agent.callbacks",
-    "Evaluation": "gqlab.learn.linear_q",
+    "Evaluation": "gqlab.learn.playing",
     "FiniteMDP": "gqlab.mdp.finite",
     "FittedQ": "gqlab.learn.fit.fitted",
     "FixedPolicy": "gqlab.operators",
@@ -86,7 +87,9 @@ LAZY = {
     "Greedy": "gqlab.operators",
     "GreedyGQ": "gqlab.algorithms",
     "GridResult": "gqlab.grids.grid_result",
+    "Health": "gqlab.data",
     "Identity": "gqlab.encoders",
+    "ImportanceSampling": "gqlab.learn.evaluation",
     "LSPI": "gqlab.learn.fit.fitted",
     "LeastSquaresGreedyGQ": "gqlab.algorithms",
     "LinearDecay": "gqlab.algorithms.schedules",
@@ -120,6 +123,7 @@ LAZY = {
     "collect": "gqlab.data",
     "compare_plot": "gqlab.lab.curves",
     "decide": "gqlab.judge.deciding",
+    "evaluate": "gqlab.learn.playing",
     "fit": "gqlab.learn.fit.fit",
     "floor": "gqlab.lab.floor",
     "garnet": "gqlab.problems.garnet",
@@ -197,7 +201,9 @@ __all__ = [
     "Greedy",
     "GreedyGQ",
     "GridResult",
+    "Health",
     "Identity",
+    "ImportanceSampling",
     "LeastSquaresGreedyGQ",
     "LinearDecay",
     "LinearQ",
@@ -230,6 +236,7 @@ __all__ = [
     "collect",
     "compare_plot",
     "decide",
+    "evaluate",
     "fit",
     "floor",
     "garnet",

@@ -221,6 +221,6 @@ class Fitting:
             "rows": self.data.n_rows,
             "seed": self.seed,
             "diverged": self.diverged,
-            "evaluates": "nothing" if isinstance(self.target, Operator) else "a function of observations",
+            "evaluates": "nothing" if isinstance(self.target, Operator) else "a policy",
         }
         return LinearQ(theta, self.encoder, operator, self.discount, history, about)
