@@ -161,12 +161,12 @@ def test_the_misfit_of_features_that_hold_everything_is_noise():
 def test_a_note_says_where_a_model_is_judged_with_its_own_features():
     encoder = gq.Fourier(2).fit([[0.0], [S - 1.0]])
     model = gq.LinearQ(np.zeros((A, 3)), encoder)
-    notes = gq.decide(LOG, {"model": model.policy}, 0.9, features=encoder)["model"].notes
+    notes = gq.decide(LOG, {"model": model.probabilities}, 0.9, features=encoder)["model"].notes
     assert not any("fitted with" in note for note in notes)  # a function has no features
-    held = SimpleNamespace(probabilities=model.policy, encoder=gq.Fourier(2).fit([[0.0], [S - 1.0]]))
-    notes = gq.decide(LOG, {"model": held}, 0.9, features=encoder)["model"].notes
-    assert any(note.startswith("It is judged with the features that it was fitted with") for note in notes)
-    assert not any("fitted with" in note for note in gq.decide(LOG, {"model": held}, 0.9)["model"].notes)
+    for same in (encoder, gq.Fourier(2).fit([[0.0], [S - 1.0]])):
+        notes = gq.decide(LOG, {"model": model}, 0.9, features=same)["model"].notes
+        assert any(note.startswith("It is judged with the features that it was fitted with") for note in notes)
+    assert not any("fitted with" in note for note in gq.decide(LOG, {"model": model}, 0.9)["model"].notes)
 
 
 def test_actions_are_matched_by_their_labels():

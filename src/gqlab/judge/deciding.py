@@ -17,8 +17,8 @@ from gqlab.judge.estimator import Estimator
 from gqlab.judge.features import Features, features_of
 from gqlab.judge.labels import matched
 from gqlab.judge.misfit import MOST_MISFIT, misfit
-from gqlab.judge.rows import Look, look
-from gqlab.judge.sums import UNSEEN, Judged, deltas
+from gqlab.judge.rows import LogLook, look
+from gqlab.judge.sums import UNSEEN, PolicyWeights, deltas
 from gqlab.judge.walks import other_methods
 from gqlab.policies import Policy
 from gqlab.support import checks
@@ -77,13 +77,18 @@ def decide(
 
     Examples
     --------
+    A machine is inspected or not; what runs now inspects it half of the time.
+
     >>> import numpy as np, gqlab as gq
-    >>> data = gq.collect("CartPole-v1", n_steps=5000, seed=0)
-    >>> def upright(x):
-    ...     return np.stack([x[:, 2] + x[:, 3] < 0, x[:, 2] + x[:, 3] >= 0], axis=1)
-    >>> decision = gq.decide(data, {"upright": upright, "left": lambda x: [[1, 0]] * len(x)}, discount=0.9)
-    >>> decision["upright"].verdict, bool(decision["left"].gain < 0)
-    ('better', True)
+    >>> random = np.random.default_rng(0)
+    >>> wear, inspect = random.random(2000), random.integers(2, size=2000)
+    >>> cost = np.where(inspect, -0.3, -1.0 * (random.random(2000) < wear))
+    >>> data = gq.Transitions.from_arrays(wear, inspect, cost, terminated=np.ones(2000, bool))
+    >>> def when_worn(x):
+    ...     return np.stack([x[:, 0] < 0.3, x[:, 0] >= 0.3], axis=1)
+    >>> decision = gq.decide(data, {"when worn": when_worn, "never": lambda x: [[1, 0]] * len(x)}, discount=0.9)
+    >>> decision["when worn"].verdict, decision["never"].verdict, decision.choice
+    ('better', 'worse', 'when worn')
     """
     needed("sklearn", "decide()")
     checks.instance("data", data, Transitions, "a gqlab.Transitions")
@@ -156,7 +161,7 @@ def _reward_range(given: Any) -> tuple[float, float] | None:
     return float(pair[0]), float(pair[1])
 
 
-def _check_rewards(rewards: tuple[float, float] | None, seen: Look) -> None:
+def _check_rewards(rewards: tuple[float, float] | None, seen: LogLook) -> None:
     if rewards is not None and not rewards[0] <= seen.least <= seen.most <= rewards[1]:
         raise ValueError(
             f"reward_range is ({rewards[0]:g}, {rewards[1]:g}), but the log has rewards from {seen.least:g} to "
@@ -171,7 +176,7 @@ def _misfit(judge: Estimator, p: int, estimate: Estimate, seed: int) -> float:
     """Whether residuals of policy p can be predicted; a table holds every function, and nothing is left to predict."""
     if judge.m.features.kind == "tabular":
         return 0.0
-    how = Judged(estimate.theta, estimate.theta, None)
+    how = PolicyWeights(estimate.theta, estimate.theta, None)
     inputs, delta, episode = [], [], []
     for block, pi in judge.sample:
         rows = np.asarray(block.observations[block.first])
@@ -198,7 +203,7 @@ def _support(judge: Estimator, estimates: list[Estimate], seed: int) -> tuple[Fl
 
 
 def _rows(
-    names: list[str], estimates: list[Estimate], misfits: list[float], base: int | None, sure: float, seen: Look
+    names: list[str], estimates: list[Estimate], misfits: list[float], base: int | None, sure: float, seen: LogLook
 ) -> dict[str, DecisionRow]:
     """A row for each policy, with Holm's verdicts."""
     gates = [
@@ -229,7 +234,7 @@ def _rows(
     return out
 
 
-def _gates(one: Estimate, z: float, seen: Look, of: str = "") -> list[str]:
+def _gates(one: Estimate, z: float, seen: LogLook, of: str = "") -> list[str]:
     """Why nobody can say, in words."""
     whose = f" (of {of}, the baseline)" if of else ""
     out = []
@@ -303,7 +308,7 @@ def _whole(row: DecisionRow, others: dict[str, Any], methods: list[str], sure: f
     return replace(row, notes=tuple(notes), others=found)
 
 
-def _log_notes(seen: Look, gamma: float, features: Features) -> tuple[str, ...]:
+def _log_notes(seen: LogLook, gamma: float, features: Features) -> tuple[str, ...]:
     notes = []
     if not seen.flagged:
         notes.append(

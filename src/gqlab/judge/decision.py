@@ -12,6 +12,7 @@ import numpy as np
 
 from gqlab.data.arrow import needed
 from gqlab.judge.estimates import is_thin
+from gqlab.judge.misfit import MOST_MISFIT
 from gqlab.support import checks
 from gqlab.support.checks import FloatArray
 
@@ -118,10 +119,11 @@ class Decision(Mapping[str, DecisionRow]):
     >>> from gqlab.judge.simulated import sampled_log
     >>> mdp = gq.garnet(5, 3, 2, discount=0.9, seed=0)
     >>> data = sampled_log(mdp, np.full((5, 3), 1 / 3), n_rows=3000, horizon=30)
-    >>> best = np.eye(3)[(mdp.expected_reward + 0.9 * mdp.transition @ mdp.expected_reward.mean(axis=1)).argmax(axis=1)]
-    >>> decision = gq.decide(data, {"greedy": best, "idle": np.eye(3)[[0] * 5]}, discount=0.9, features="tabular")
-    >>> decision.choice, decision["greedy"].verdict, decision["idle"].verdict
-    ('greedy', 'better', 'worse')
+    >>> reward = mdp.expected_reward
+    >>> good, bad = np.eye(3)[reward.argmax(axis=1)], np.eye(3)[reward.argmin(axis=1)]
+    >>> decision = gq.decide(data, {"good": good, "bad": bad}, discount=0.9, features="tabular")
+    >>> decision.choice, decision["good"].verdict, decision["bad"].verdict
+    ('good', 'better', 'worse')
     """
 
     now: Now
@@ -182,6 +184,10 @@ class Decision(Mapping[str, DecisionRow]):
         thin = [row.name for row in asked if row.thin]
         listed = ", ".join(thin[:-1]) + (" and " if len(thin) > 1 else "") + thin[-1] if thin else ""
         few = f"; the log has too few rows of what {listed} {'does' if len(thin) == 1 else 'do'}" if thin else ""
+        if not thin and any(row.misfit > MOST_MISFIT for row in asked):
+            few = (
+                "; the features cannot hold their values" if len(asked) > 1 else "; the features cannot hold its values"
+            )
         return f"Keep {what}: {which} better {sure}{few}."
 
     @property

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gqlab.judge.estimates import Interval
+from gqlab.judge.estimates import StudentInterval
 from gqlab.support.checks import FloatArray
 
 #: What :func:`gqlab.decide` may add; all of them need the behaviour's probabilities.
@@ -38,7 +38,7 @@ class Walk(NamedTuple):
 class Weighed(NamedTuple):
     """What a method says."""
 
-    interval: Interval
+    interval: StudentInterval
     effective_episodes: float  # (Σρ)²/Σρ² of the weights of whole episodes
 
 
@@ -49,7 +49,7 @@ def weighed(method: str, walk: Walk, discount: float) -> Weighed:
     total = influence if method == "wpdis" else influence + walk.starts
     m = len(total)
     se = float(np.sqrt(total.var(ddof=1) / m)) if m > 1 else np.inf
-    return Weighed(Interval(float(total.mean()), se, max(m - 1.0, 1.0)), effective)
+    return Weighed(StudentInterval(float(total.mean()), se, max(m - 1.0, 1.0)), effective)
 
 
 def _along(walk: Walk, values: FloatArray, discount: float, weighted: bool) -> tuple[FloatArray, float]:

@@ -56,7 +56,7 @@ class Block(NamedTuple):
         return np.flatnonzero(self.time == 0)
 
 
-class Look(NamedTuple):
+class LogLook(NamedTuple):
     """What a first look at the log finds."""
 
     n_rows: int
@@ -147,7 +147,7 @@ class Looker:
         return Chunk(**{name: whole.get(name) for name in ARRAYS}, first_row=0)  # type: ignore[arg-type]
 
 
-def look(data: Transitions, seed: int) -> Look:
+def look(data: Transitions, seed: int) -> LogLook:
     """Read the log once: what there is of it, and episodes to learn from, drawn where there are too many."""
     found, firsts = Looker(data.n_rows, seed), []
     behind, last_time = 0, 0  # the episode and the time of the row behind
@@ -162,7 +162,7 @@ def look(data: Transitions, seed: int) -> Look:
             last, behind = piece.chunk, int(piece.episode[-1])
             last_time = _time_behind(last, piece.first_time)
         before = part
-    return Look(
+    return LogLook(
         found.n_rows, found.n_episodes, found.n_terminated, found.longest, found.flagged, found.known, found.total,
         found.least, found.most, found.sample(), firsts,
     )  # fmt: skip

@@ -9,12 +9,12 @@ from numpy.typing import NDArray
 
 from gqlab.data.transitions import Transitions
 from gqlab.judge import passes
-from gqlab.judge.estimates import Estimates, Interval
+from gqlab.judge.estimates import Estimates, StudentInterval
 from gqlab.judge.estimator import Estimator
 from gqlab.judge.importance import Walk, Weighed, weighed
 from gqlab.judge.rows import look
 from gqlab.judge.subsets import chunk_where
-from gqlab.judge.sums import Judged, deltas
+from gqlab.judge.sums import PolicyWeights, deltas
 from gqlab.support.checks import FloatArray
 
 
@@ -22,7 +22,7 @@ def walk_of(judge: Estimator, p: int, theta: FloatArray) -> Walk:
     """The episodes of a log under policy p, with action values φᵀθ, (A, K)."""
     ratio, y, delta, starts, at = [], [], [], [], 0
     first: list[NDArray[np.intp]] = []
-    how = Judged(theta, theta, None)
+    how = PolicyWeights(theta, theta, None)
     for k in range(len(judge.shared["parts"])):
         for block, pi in passes.part_blocks(judge.shared, k):
             assert block.probability is not None
@@ -75,4 +75,6 @@ def _crossed(halves: Sequence[Estimator], p: int, discount: float) -> Weighed:
     share = m / m.sum()
     mean = float(share @ [one.interval.estimate for one in found])
     se = float(np.sqrt(np.sum((share * [one.interval.se for one in found]) ** 2)))
-    return Weighed(Interval(mean, se, max(float(m.sum()) - 2, 1.0)), sum(one.effective_episodes for one in found))
+    return Weighed(
+        StudentInterval(mean, se, max(float(m.sum()) - 2, 1.0)), sum(one.effective_episodes for one in found)
+    )
