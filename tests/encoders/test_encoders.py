@@ -423,7 +423,7 @@ def test_as_encoder_gives_an_encoder_back_and_refuses_the_rest():
     ("change", "message"),
     [
         ({"encoder": "os.system"}, r"values\['encoder'\] is 'os.system', expected one of 'TileCoder'"),
-        ({"parameters": {"n_tilings": 3}}, r"values\['parameters'\] of TileCoder: bins is missing, or not known"),
+        ({"parameters": {"n_tilings": 3}}, r"values\['parameters'\] of TileCoder: bins is missing or unknown"),
         ({"parameters": None}, r"values\['parameters'\] is None, expected a dict"),
         ({"fitted": {"low": [0]}}, r"low has shape \(1,\), expected \(3,\)"),
         ({"fitted": {}}, r"low has shape \(0,\), expected \(3,\)"),

@@ -220,7 +220,7 @@ def test_what_cannot_be_certified_is_refused_with_what_was_reached(monkeypatch):
     monkeypatch.setattr(large_chains, "DENSE_AT_LAST", 0)
     monkeypatch.setattr(large_chains, "BAND_NUMBERS", 0)
     with pytest.raises(
-        ValueError, match=r"chain of 700 states is certain to \d.\de-\d+ in total variation only, expected"
+        ValueError, match=r"chain of 700 states is certified only to \d.\de-\d+ in total variation, expected"
     ):
         large_chains.stationary_distribution(linked(1e-10))
     assert large_chains.stationary_distribution(linked(1e-4)).sum() == pytest.approx(1)
@@ -315,7 +315,7 @@ def outside() -> sparse.csc_array:
 WRONG = {
     "index outside": (
         lambda: gq.FiniteMDP(outside(), 0.0, 0.9),
-        "transition is not a sound sparse matrix: indices must be < 4",
+        "transition is not a valid sparse matrix: indices must be < 4",
     ),
     "mistyped index": (
         lambda: of_transitions(s=[0, 10**12]),

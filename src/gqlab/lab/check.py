@@ -206,7 +206,7 @@ def _svrg_epoch(samples, indices, point, svrg, schedule, d, A):
 def _check_all(name: str, done: int, n: int) -> None:
     """All ``n`` updates were made."""
     if done < n:
-        raise ValueError(f"{name}[{done}]: the update leaves the finite numbers")
+        raise ValueError(f"{name}[{done}]: the update overflows")
 
 
 def _one_row(sample: Any) -> NDArray[Any]:
