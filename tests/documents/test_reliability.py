@@ -106,7 +106,7 @@ CASES = {
     "table fit": (lambda: gq.FixedPolicy([[0.5, 0.5]]).policy([[1.0, 2.0, 3.0]]), "q has shape (1, 3), expected (..., 1, 2)"),
     "text for a number": (lambda: gq.Softmax("1.0"), "sigma is '1.0', expected a number"),
     "sweep of nothing": (lambda: gq.vary(5), "kind is 5, expected the class of an algorithm"),
-    "sweep of another": (lambda: gq.vary(gq.GreedyGQ, eta=[1.0]), "eta is no parameter of GreedyGQ"),
+    "sweep of another": (lambda: gq.vary(gq.GreedyGQ, eta=[1.0]), "eta is not a parameter of GreedyGQ"),
     "grid of nothing": (lambda: gq.grid(5, gq.GreedyGQ()), "problems[0] is 5, expected a Problem"),
     "radius of the theory": (lambda: gq.theory.sharp_constants(PROBLEM, 1e100), "radius is 1e+100, expected a finite number at least"),
 }  # fmt: skip

@@ -284,7 +284,7 @@ def test_runs_on_sparse_features_are_those_on_dense_ones(monkeypatch):
     monkeypatch.setattr(ahead, "FAR", 0)
     result = gq.run(problems[1], gq.GreedyGQ(0.1, 0.05), 2000, n_runs=2)
     assert_close(result.theta, dense.theta, 1e-12)
-    with pytest.raises(ValueError, match="device is 'cuda', but problems with sparse features run on 'cpu' alone"):
+    with pytest.raises(ValueError, match="device is 'cuda', but problems with sparse features run only on 'cpu'"):
         gq.run(problems[1], gq.GreedyGQ(), 100, n_runs=1, device="cuda")
 
 

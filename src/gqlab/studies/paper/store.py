@@ -67,7 +67,7 @@ class Store:
             return None
         except Exception as error:
             if path not in self._damaged:
-                print(f"gqlab: {path} is damaged, to be computed again ({one_line(error)})", file=sys.stderr)
+                print(f"gqlab: {path} is damaged and will be computed again ({one_line(error)})", file=sys.stderr)
             self._damaged.add(path)
             return None
 
