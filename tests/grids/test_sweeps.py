@@ -574,7 +574,7 @@ def test_the_command_runs_what_a_file_says_and_goes_on(tmp_path, capsys, counted
 MISTAKES = {
     "TOML": ("n_samples = ", "n_samples = =", "is not TOML"),
     "key": ("n_runs", "n_rums", "n_rums is unknown, expected any of n_samples, n_runs, seeds"),
-    "no problems": ("[[problems]]", "[[problem]]", "problem is not known"),
+    "no problems": ("[[problems]]", "[[problem]]", "problem is unknown"),
     "mdp": ('"garnet"', '"maze"', r"problems\[0\]: mdp is 'maze', expected one of 'garnet', 'gymnasium', 'baird'"),
     "parameter": ("seed = [0, 1]", "sead = 0", r"problems\[0\]: sead is unknown, expected any of n_states"),
     "value": ("seed = [0, 1]", "branching = [2, 9]", r"problems\[0\]: branching is 9, expected at least 1 and below 6"),
