@@ -17,7 +17,7 @@ def set_stop(flag: Any) -> None:
 
 
 def stop_flag() -> Any:
-    """For ``Settings.stop``: what was set for this thread, or None."""
+    """What was set for this thread, or None: what ends runs where ``Settings.stop`` says nothing."""
     return getattr(_here, "stop", None)
 
 
