@@ -121,8 +121,8 @@ def decide(
         now=Now(found.now.estimate, found.now.bound(outside), found.now.bound(1 - outside)),
         choice=max(better, key=lambda row: row.gain_low).name if better else None,
         rows=whole, baseline=baseline, confidence=sure, discount=gamma, n_rows=seen.n_rows,
-        n_episodes=seen.n_episodes, notes=_log_notes(seen, gamma, made), places=support[0],
-        missing=dict(zip(asked, support[1], strict=True)),
+        n_episodes=seen.n_episodes, notes=(*data.notes, *_log_notes(seen, gamma)), places=support[0],
+        missing=dict(zip(asked, support[1], strict=True)), observation_names=data.observation_names,
     )  # fmt: skip
 
 
@@ -308,7 +308,7 @@ def _whole(row: DecisionRow, others: dict[str, Any], methods: list[str], sure: f
     return replace(row, notes=tuple(notes), others=found)
 
 
-def _log_notes(seen: LogLook, gamma: float, features: Features) -> tuple[str, ...]:
+def _log_notes(seen: LogLook, gamma: float) -> tuple[str, ...]:
     notes = []
     if not seen.flagged:
         notes.append(

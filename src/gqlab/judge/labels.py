@@ -24,7 +24,7 @@ class Reordered(Policy):
 
 def matched(name: str, policy: Any, data: Transitions) -> Policy:
     """A policy over the actions of the data, in their order; one with other labels is refused."""
-    own, wanted = getattr(policy, "action_labels", None), getattr(data, "action_labels", None)
+    own, wanted = getattr(policy, "action_labels", None), data.action_labels
     made = as_policy(name, policy, data.n_actions, data.observation_size)
     if own is None or wanted is None or list(own) == list(wanted):
         return made
