@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import tyro
 
+from gqlab.cli.log_options import LogOptions, read_log
 from gqlab.support.plain_json import print_json
 
 #: What the command writes, beside the picture.
@@ -15,11 +16,8 @@ RECORD, PAGE = "decision.json", "report.html"
 
 
 @dataclass(frozen=True)
-class DecideOptions:
+class DecideOptions(LogOptions):
     """Say whether policies are better than what runs now, by a log of it."""
-
-    files: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="LOG...", help_behavior_hint="")]
-    """CSV or Parquet files, patterns or folders, in the order of time."""
 
     models: Annotated[tuple[Path, ...], tyro.conf.arg(metavar="MODEL...", help_behavior_hint="")] = ()
     """Saved models, as gqlab fit and gqlab train write them. Each is named by its file, or by its folder where the file
@@ -46,9 +44,6 @@ class DecideOptions:
     methods: Annotated[tuple[str, ...], tyro.conf.arg(metavar="[wpdis|dr|wdr ...]", help_behavior_hint="")] = ()
     """Further estimates of the values, for comparison; they need the probabilities of the actions taken."""
 
-    column: Annotated[tuple[str, ...], tyro.conf.arg(metavar="[ROLE=NAME ...]", help_behavior_hint="")] = ()
-    """What a column means, where its name does not say so: action=lever, observation=x,v."""
-
     seed: int = 0
     """Of the trees."""
 
@@ -64,13 +59,9 @@ class DecideOptions:
 
 def decide(options: Annotated[DecideOptions, tyro.conf.arg(name="")]) -> None:
     """Say whether policies are better than what runs now, by a log of it."""
-    from gqlab.cli.health import columns_of
-    from gqlab.data.transitions import Transitions
     from gqlab.encoders.specs import encoder_from_text
     from gqlab.judge.deciding import decide as judge
 
-    if not options.files:
-        raise ValueError("files: none is given, expected CSV or Parquet files")
     if not options.models:
         raise ValueError("--models: none is given, expected files such as model.npz")
     models = read_models(options.models)
@@ -78,7 +69,7 @@ def decide(options: Annotated[DecideOptions, tyro.conf.arg(name="")]) -> None:
     if features not in ("trees", "tabular"):
         features = encoder_from_text(features)
     check_unwritten(options.out, options.force)
-    data = Transitions.from_files(list(options.files), columns_of(options.column))
+    data = read_log(options)
     decision = judge(
         data,
         models,
