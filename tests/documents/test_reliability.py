@@ -267,7 +267,7 @@ def test_a_part_that_is_finished_while_it_is_looked_at_is_no_error(tmp_path, mon
 
 
 def test_rates_look_at_the_folder_before_they_compute(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("gqlab.studies.rates.rates.measure", lambda *_: pytest.fail("computed"))
+    monkeypatch.setattr("gqlab.studies.study.make_call", lambda *_: pytest.fail("computed"))
     (tmp_path / "file").write_text("")
     with pytest.raises(SystemExit):
         cli.main(["rates", "--quick", "--out", str(tmp_path / "file" / "deeper")])

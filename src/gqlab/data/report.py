@@ -17,7 +17,7 @@ from gqlab.support import checks
 __all__ = ["Finding", "Health", "health"]
 
 
-def health(data: Transitions, encoder: Any = None, target: Any = None, discount: float = 0.99) -> Health:
+def health(data: Transitions, encoder: Any = None, target: Any = None, *, discount: float = 0.99) -> Health:
     """What is in data, and what it means for learning, in one pass.
 
     Parameters

@@ -14,6 +14,7 @@ from gqlab.algorithms import Algorithm
 from gqlab.algorithms.schedules import schedule_kind
 from gqlab.engine import cpu
 from gqlab.engine.cells import Cell, Settings
+from gqlab.engine.interrupts import stop_flag
 from gqlab.engine.layout import Group, operator_kinds
 from gqlab.engine.loop import Runs
 from gqlab.lab.results import RunResult
@@ -31,6 +32,7 @@ def execute(problems: Sequence[Problem], cells: Sequence[Cell], settings: Settin
         check_cell(problems[cell.problem], cell, settings)
     _check_records(problems, cells, settings)
     device = load_cuda() if settings.device == "cuda" else None
+    stop = stop_flag() if settings.stop is None else settings.stop
     by_kinds: dict[Any, list[int]] = {}
     for k, cell in enumerate(cells):
         by_kinds.setdefault(kinds_of(problems[cell.problem], cell.algorithm, settings.device), []).append(k)
@@ -42,8 +44,9 @@ def execute(problems: Sequence[Problem], cells: Sequence[Cell], settings: Settin
                 device.advance_all(group, advance_bar)
             else:
                 cpu.advance_all(
-                    group.task, group.layout, group.d, group.A, settings.threads or 1, advance_bar, settings.stop
-                )
+                    group.task, group.layout, group.d, group.A, settings.threads or 1, advance_bar, stop,
+                    settings.spent,
+                )  # fmt: skip
             results.update(zip(members, _results(group), strict=True))
     return [results[k] for k in range(len(cells))]
 

@@ -94,9 +94,10 @@ def several(name: str, value: Any) -> list[Any]:
 
 def finite(name: str, value: FloatArray) -> None:
     """No NaN and no infinity."""
-    bad = np.argwhere(~np.isfinite(value))
-    if len(bad):
-        raise ValueError(f"{name}{place(bad[0])} is {value[tuple(bad[0])]}, expected a finite number")
+    good = np.isfinite(value)
+    if not good.all():
+        bad = np.argwhere(~good)[0]
+        raise ValueError(f"{name}{place(bad)} is {value[tuple(bad)]}, expected a finite number")
 
 
 def vectors(name: str, value: ArrayLike, d: int) -> FloatArray:
