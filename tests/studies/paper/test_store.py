@@ -151,8 +151,8 @@ def test_an_interruption_loses_nothing_that_was_finished(tmp_path, monkeypatch):
     calls = wanted.calls()
     with monkeypatch.context() as patch:
         done = made(patch, 3)
-        with pytest.raises(KeyboardInterrupt), Runner(tmp_path, QUIET) as runner:
-            runner.results(calls)
+        with pytest.raises(KeyboardInterrupt), Runner(tmp_path, How(workers=1, progress=False)) as runner:
+            runner.results(calls)  # one after another: Ctrl-C ends a call that has begun
     assert sorted(p.name for p in (tmp_path / "data").iterdir()) == sorted(f"{key}.npz" for key in done)
     again = made(monkeypatch)
     with Runner(tmp_path, QUIET) as runner:
@@ -212,7 +212,7 @@ def test_a_damaged_file_is_named_once_and_counts_as_none_or_holds_what_was_saved
         printed = capsys.readouterr().err
         if loaded is None:
             refused += 1
-            assert printed.startswith(f"gqlab: {path} is damaged, to be computed again (")
+            assert printed.startswith(f"gqlab: {path} is damaged and will be computed again (")
             assert printed.count("\n") == 1
         else:  # a bit that nobody reads, such as of a date
             assert printed == ""
