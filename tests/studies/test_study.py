@@ -118,7 +118,7 @@ def test_a_damaged_file_is_named_and_computed_again(tmp_path, capsys):
     whole = first.read_bytes()
     first.write_bytes(whole[:300] + bytes([whole[300] ^ 1]) + whole[301:])
     assert run_study(Sums(), tmp_path).n_computed == 1
-    assert re.fullmatch(rf"gqlab: {first} is damaged, to be computed again \(.*\)\n", capsys.readouterr().err)
+    assert re.fullmatch(rf"gqlab: {first} is damaged and will be computed again \(.*\)\n", capsys.readouterr().err)
     first.write_bytes(second.read_bytes())  # whole, but of another call
     assert run_study(Sums(), tmp_path).n_computed == 1
     assert "it has the settings of another call" in capsys.readouterr().err

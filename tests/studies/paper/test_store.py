@@ -212,7 +212,7 @@ def test_a_damaged_file_is_named_once_and_counts_as_none_or_holds_what_was_saved
         printed = capsys.readouterr().err
         if loaded is None:
             refused += 1
-            assert printed.startswith(f"gqlab: {path} is damaged, to be computed again (")
+            assert printed.startswith(f"gqlab: {path} is damaged and will be computed again (")
             assert printed.count("\n") == 1
         else:  # a bit that nobody reads, such as of a date
             assert printed == ""
