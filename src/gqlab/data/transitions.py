@@ -64,6 +64,9 @@ class Transitions:
     (array([0.5, 0.5, 0.6, 0.6]), array([0, 0, 1, 1]))
     """
 
+    #: How an environment's observations became vectors, where they were collected from one and are no vectors there.
+    layout: Any = None
+
     def __init__(
         self, source: Source, n_rows: int, n_actions: int, observation_size: int, n_left_out: int, description: str
     ) -> None:
@@ -108,7 +111,7 @@ class Transitions:
         if self.in_memory:
             return self
         about = self.n_rows, self.n_actions, self.observation_size, self.n_left_out, self.description
-        return Transitions(Memory(self.to_chunk()), *about)
+        return self._alike(Transitions(Memory(self.to_chunk()), *about))
 
     def to_chunk(self) -> Chunk:
         """All transitions in memory, as one chunk.
@@ -158,7 +161,13 @@ class Transitions:
             [chunk] = source.chunks()
             source = Memory(Chunk(**{**vars(chunk), **{n: checks.frozen(a) for n, a in arrays_of(chunk).items()}}))
         name = f"{int(chosen.sum()):,} of {len(chosen):,} episodes of {self.description}"
-        return Transitions(source, int(lengths[chosen].sum()), self.n_actions, self.observation_size, 0, name)
+        n = int(lengths[chosen].sum())
+        return self._alike(Transitions(source, n, self.n_actions, self.observation_size, 0, name))
+
+    def _alike(self, other: Transitions) -> Transitions:
+        """The same observations in another place."""
+        other.layout = self.layout
+        return other
 
     @functools.cached_property
     def fingerprint(self) -> str:
