@@ -26,10 +26,16 @@ def from_file(argument: str, text: str) -> tuple[Any, str]:
 
 
 def _import(module: str, source: Path) -> None:
-    """Import a file under a name that compiled code and saved results can know it by."""
-    spec = importlib.util.spec_from_file_location(module, source)
+    """Import a file under a name that compiled code, saved results and workers can know it by.
+
+    What stands beside it can be imported too, as if it were run by Python itself.
+    """
+    spec = importlib.util.spec_from_file_location(module, source.resolve())
     if spec is None or spec.loader is None:
         raise ValueError(f"{source} cannot be imported")
+    folder = str(source.resolve().parent)
+    if folder not in sys.path:
+        sys.path.append(folder)
     sys.modules[module] = importlib.util.module_from_spec(spec)
     try:
         spec.loader.exec_module(sys.modules[module])
