@@ -351,6 +351,9 @@ VALID: dict[str, Callable[[], st.SearchStrategy[Any]]] = {
     "Agent.encoder": lambda: one(CODER, gq.Fourier(order=1)),
     "LinearQ.encoder": lambda: one(CODER),
     "LinearQ.theta": lambda: arrays(3, CODER.n_features_out_),
+    "LinearQ.space": lambda: one(
+        None, spaces.Box(-1, 1, (2,)), spaces.Dict(a=spaces.Discrete(3), b=spaces.Discrete(2))
+    ),
     "LinearQ.history": lambda: one({}),
     "LinearQ.metadata": lambda: one({}),
     "Agent.algorithm": lambda: one(gq.Sarsa(0.1, trace=0.9), gq.VRGreedyGQ(batch_size=10), gq.QRC(trace=0.5)),
@@ -462,6 +465,7 @@ METHODS: dict[type, list[Callable[[], Any]]] = {
 #: Methods for the inside: they trust their callers.
 INSIDE = {
     "check",
+    "check_space",
     "numbers",
     "tables",
     "smoothness",

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from gqlab.algorithms import Algorithm, Sarsa, check_algorithm
 from gqlab.algorithms.schedules import LinearDecay, share
-from gqlab.encoders import as_encoder
+from gqlab.encoders import Flattener, as_encoder
+from gqlab.encoders.registry import own_copy
 from gqlab.learn.agent.callbacks import Callback, as_callbacks
 from gqlab.learn.agent.core import check_live, make_live
 from gqlab.learn.agent.live import COLLECTED, DIVERGED, UPDATES, Live
@@ -99,7 +100,7 @@ class Agent(Policy):
         self.seed = checks.integer("seed", seed, least=0, below=2**63)
         self.env = make_env(env)
         flat, self.n_actions = single_spaces(self.env)
-        self.encoder = _fitted(encoder, self.env, flat.size)
+        self.encoder = _fitted(encoder, self.env, flat)
         n_envs = self.env.num_envs if is_vector(self.env) else 1
         self._live: Live = make_live(
             self.encoder,
@@ -160,7 +161,7 @@ class Agent(Policy):
             "env": recipe_of(self.env),
         }
         discount = min(self.discount, np.nextafter(1.0, 0.0))
-        return LinearQ(self.theta, self.encoder, self.target, discount, metadata=about)
+        return LinearQ(self.theta, self.encoder, self.target, discount, metadata=about, space=self._worker.flat)
 
     # --- Stable-Baselines3's verbs -----------------------------------------------------------------------------------
 
@@ -337,14 +338,15 @@ class Agent(Policy):
         return cls(env, seed=seed, **preset_of(env))
 
 
-def _fitted(encoder: Any, env: Any, size: int) -> Any:
-    """The encoder, fitted to the environment's observations where it was not fitted before."""
+def _fitted(encoder: Any, env: Any, flat: Flattener) -> Any:
+    """A copy of the encoder, fitted to the environment's observations where it was not fitted before."""
     made = as_encoder(encoder)
     if not hasattr(made, "n_features_out_"):
-        made = made.for_space(env.single_observation_space if is_vector(env) else env.observation_space)
-    if made.n_features_in_ != size:
-        raise ValueError(f"encoder: it takes {made.n_features_in_} numbers, an observation of env has {size}")
-    return made
+        return made.for_space(env.single_observation_space if is_vector(env) else env.observation_space)
+    if made.n_features_in_ != flat.size:
+        raise ValueError(f"encoder: it takes {made.n_features_in_} numbers, an observation of env has {flat.size}")
+    made.check_space(flat)
+    return own_copy(made)
 
 
 def _values(vector: Any) -> FloatArray:

@@ -223,4 +223,4 @@ class Fitting:
             "diverged": self.diverged,
             "evaluates": "nothing" if isinstance(self.target, Operator) else "a policy",
         }
-        return LinearQ(theta, self.encoder, operator, self.discount, history, about)
+        return LinearQ(theta, self.encoder, operator, self.discount, history, about, self.data.layout)
