@@ -16,10 +16,12 @@ from typing import TYPE_CHECKING, Any
 
 from gqlab import tasks, theory
 from gqlab.algorithms import (
+    LSPI,
     QRC,
     ActorCritic,
     Algorithm,
     AveragedGreedyGQ,
+    FittedQ,
     GreedyGQ,
     LeastSquaresGreedyGQ,
     NestedGreedyGQ,
@@ -31,6 +33,7 @@ from gqlab.algorithms import (
     STORMGreedyGQ,
     StreamingGreedyGQ,
     VRGreedyGQ,
+    WholeDataVRGreedyGQ,
 )
 from gqlab.algorithms.schedules import Decay, LinearDecay
 from gqlab.grids.grid import grid, open_grid, vary
@@ -59,7 +62,6 @@ if TYPE_CHECKING:
     from gqlab.learn.agent.callbacks import Callback, CheckpointCallback, EvalCallback, StopOnReward
     from gqlab.learn.evaluation import importance_sampling
     from gqlab.learn.fit.fit import fit
-    from gqlab.learn.fit.fitted import LSPI, FittedQ
     from gqlab.learn.linear_q import Evaluation, LinearQ
 
 #: The modules of the names that are imported when they are first used: they need packages that gqlab itself does not.
@@ -69,10 +71,8 @@ LAZY = {
     "CheckpointCallback": "gqlab.learn.agent.callbacks",
     "EvalCallback": "gqlab.learn.agent.callbacks",
     "Evaluation": "gqlab.learn.linear_q",
-    "FittedQ": "gqlab.learn.fit.fitted",
     "Fourier": "gqlab.encoders",
     "Identity": "gqlab.encoders",
-    "LSPI": "gqlab.learn.fit.fitted",
     "LinearQ": "gqlab.learn.linear_q",
     "OneHot": "gqlab.encoders",
     "RBF": "gqlab.encoders",
@@ -162,6 +162,7 @@ __all__ = [
     "VRGreedyGQ",
     "Watch",
     "Watched",
+    "WholeDataVRGreedyGQ",
     "__version__",
     "aggregated_features",
     "baird",

@@ -11,9 +11,10 @@ import gqlab as gq
 from conftest import assert_close
 from gqlab.learn.agent import core
 from gqlab.learn.agent.core import features_of
-from gqlab.learn.fit.passes import Passes
+from gqlab.learn.fit.passes import Passes, values_of
 from gqlab.operators.switch import join_operators
 from gqlab.rules.gradient import Samples
+from gqlab.rules.memory import Sizes
 from gqlab.samples.tables import per_problem
 from helpers.agent_loops import A, Step, Walk, coder, updates
 
@@ -141,7 +142,9 @@ def samples_of(agent: gq.Agent, log: list[Step]) -> Samples:
 def test_an_agent_makes_the_updates_of_a_pass_over_its_steps(algorithm):
     env = Walk(limit=12)
     agent = gq.Agent(env, coder(), algorithm, discount=0.95, seed=3).learn(STEPS)
-    passes = Passes(samples_of(agent, env.log), 2 * STEPS, (agent.theta.size, A), algorithm, seed=3, n_updates=STEPS)
+    samples, kind = samples_of(agent, env.log), algorithm.estimator
+    sizes = Sizes(agent.theta.size, A, 2 * STEPS, STEPS, STEPS)
+    passes = Passes(samples, sizes, algorithm, kind, values_of(algorithm, kind), seed=3)
     passes.advance(STEPS)
     assert agent.n_updates == STEPS
     np.testing.assert_allclose(agent.theta.ravel(), passes.theta, rtol=0, atol=1e-12)

@@ -76,7 +76,7 @@ def update_error(problem: Problem, result: RunResult, n_draws: int = 500) -> Upd
         raise ValueError(f"result is of {algorithm!r}, expected batches of one size, with new samples alone")
     if result.metadata["problem"] != problem.fingerprint or result.theta.shape[-1] != problem.dim:
         raise ValueError("result is of another problem")
-    M = algorithm.batch_size
+    M = algorithm.epoch_size
     if M % every:
         raise ValueError(f"record_every is {every}, which does not divide the batch size {M}")
     tables = problem_tables(problem)

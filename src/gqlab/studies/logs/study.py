@@ -16,11 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from gqlab.algorithms import QRC, GreedyGQ, QLearning, VRGreedyGQ
+from gqlab.algorithms import QRC, FittedQ, GreedyGQ, QLearning, VRGreedyGQ
 from gqlab.data import collect
 from gqlab.encoders import Fourier
 from gqlab.learn.fit.fit import fit
-from gqlab.learn.fit.fitted import FittedQ
 from gqlab.support.files import check_writable, write_whole
 
 ENV, DISCOUNT, ROWS, PASSES, EPISODES, MARK = "CartPole-v1", 0.95, 5000, 100, 20, 475.0
