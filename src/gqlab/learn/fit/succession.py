@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +19,8 @@ COLUMNS = ("observations", "actions", "rewards", "next_observations", "terminate
 UNKNOWN = -1
 
 
-class Block(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Block:
     """Consecutive transitions, like a chunk, and how they follow each other."""
 
     observations: NDArray[Any]
@@ -36,18 +38,22 @@ class Block(NamedTuple):
 
     def pick(self, which: Any) -> Block:
         """Some of the rows."""
-        return _made(None if column is None else column[which] for column in self)
-
-
-def _made(columns: Iterable[Any]) -> Block:
-    kind: Any = Block
-    made: Block = kind(*columns)
-    return made
+        columns: dict[str, Any] = {}
+        for field in fields(self):
+            column = getattr(self, field.name)
+            columns[field.name] = None if column is None else column[which]
+        return Block(**columns)
 
 
 def together(blocks: list[Block]) -> Block:
     """Blocks behind one another."""
-    return _made(None if parts[0] is None else np.concatenate(parts) for parts in zip(*blocks, strict=True))
+    columns: dict[str, Any] = {
+        field.name: None
+        if getattr(blocks[0], field.name) is None
+        else np.concatenate([getattr(block, field.name) for block in blocks])
+        for field in fields(Block)
+    }
+    return Block(**columns)
 
 
 def blocks_of(chunks: Iterable[Any]) -> Iterator[Block]:
