@@ -56,12 +56,12 @@ OPERATORS = [gq.Softmax(2.0), gq.Mellowmax(3.0), gq.Greedy(), gq.EpsilonGreedy(0
 
 @functools.cache
 def result() -> gq.RunResult:
-    return gq.run(SMALL, gq.GreedyGQ(), 40, 2, record_every=10)
+    return gq.run(SMALL, gq.GreedyGQ(), 40, n_runs=2, record_every=10)
 
 
 @functools.cache
 def batched() -> gq.RunResult:
-    return gq.run(SMALL, gq.VRGreedyGQ(batch_size=20), 40, 2, record_every=10)
+    return gq.run(SMALL, gq.VRGreedyGQ(batch_size=20), 40, n_runs=2, record_every=10)
 
 
 @functools.cache
@@ -71,7 +71,7 @@ def sharp() -> Any:
 
 @functools.cache
 def grid() -> gq.GridResult:
-    return gq.grid([SMALL], gq.vary(gq.GreedyGQ, eta_theta=[0.01, 0.02]), 20, 1)
+    return gq.grid([SMALL], gq.vary(gq.GreedyGQ, eta_theta=[0.01, 0.02]), 20, n_runs=1)
 
 
 #: What encoders are fitted to: whole numbers, for those that need them.
@@ -157,7 +157,7 @@ VALID: dict[str, Callable[[], st.SearchStrategy[Any]]] = {
     "batch_indices.algorithm": lambda: one(gq.VRGreedyGQ(batch_size=10)),
     "algorithms": lambda: one(gq.GreedyGQ(), [gq.GreedyGQ(), gq.VRGreedyGQ(batch_size=5)]),
     "kind": lambda: one("uniform", "gaussian"),
-    "sweep.kind": lambda: one(gq.GreedyGQ, gq.VRGreedyGQ),
+    "vary.kind": lambda: one(gq.GreedyGQ, gq.VRGreedyGQ),
     "n_samples": lambda: one(1, 20, 40, np.int16(30), Three.THREE),
     "n_runs": lambda: one(1, 2, None),
     "grid.n_runs": lambda: one(1, 2),
@@ -251,8 +251,6 @@ VALID: dict[str, Callable[[], st.SearchStrategy[Any]]] = {
     "sampling": lambda: one("markov", "iid"),
     "theorem": lambda: one("interior", "projected"),
     "c": lambda: one(sharp()),
-    "M": lambda: one(1, 1000, 10**9),
-    "T": lambda: one(1, 1000, 1e9),
     "start": lambda: one((1.0, 1.0), (0.0, 0.0)),
     "theta0_norm": lambda: one(0.0, 0.5, 1e3),
     "name": lambda: one("policy"),
@@ -332,16 +330,15 @@ VALID: dict[str, Callable[[], st.SearchStrategy[Any]]] = {
     "partial": lambda: one(True, False),
     "GridResult.to_parquet.path": lambda: one("sweep.parquet"),
     "kwargs": lambda: one({}, {"is_slippery": False}),
-    "metric": lambda: one(None, "gradient", "mspbe", lambda r: r.theta[:, :, 0]),
-    "RunResult.plot.problem": lambda: one(SMALL),
-    "RunResult.to_dataframe.problem": lambda: one(SMALL),
-    "RunResult.to_xarray.problem": lambda: one(SMALL),
-    "compare_plot.problem": lambda: one(SMALL),
+    "metric": lambda: one("gradient", "mspbe", lambda r: r.theta[:, :, 0]),
+    "RunResult.with_problem.problem": lambda: one(SMALL),
+    "RunResult.load.problem": lambda: one(None, SMALL),
+    "purpose": lambda: one("a metric"),
     "results": lambda: one({"one": result()}, {"one": result(), "two": result()}),
-    "metrics": lambda: one(None, "reward", ["mspbe", "value"]),
+    "metrics": lambda: one((), "reward", ["mspbe", "value"]),
     "x": lambda: one("samples", "updates"),
     "GridResult.plot.x": lambda: one("samples", "eta_theta"),
-    "GridResult.plot.problems": lambda: one(SMALL, [SMALL]),
+    "open_grid.problems": lambda: one(None, SMALL, [SMALL]),
     "per": lambda: one("algorithm", ["problem", "seed"]),
     "by": lambda: one(None, "eta_theta", ["algorithm", "seed"]),
     "largest": lambda: one(None, True),

@@ -29,7 +29,7 @@ JOB = Job(ProblemSpec("garnet", 0), gq.GreedyGQ(), n_samples=1000, n_runs=2, rec
 
 def write_result(folder: Path) -> Path:
     problem = gq.Problem(gq.garnet(seed=0), gq.random_features(gq.garnet(seed=0), dim=4))
-    gq.run(problem, gq.VRGreedyGQ(batch_size=50), 500, 3, record_every=50, watch=gq.Watch("mspbe")).save(
+    gq.run(problem, gq.VRGreedyGQ(batch_size=50), 500, n_runs=3, record_every=50, watch=gq.Watch("mspbe")).save(
         folder / "r.npz"
     )
     return folder / "r.npz"

@@ -27,7 +27,7 @@ def problem():
 
 @pytest.fixture(scope="module")
 def result(problem):
-    return gq.run(problem, ALGORITHM, 500, 3, record_every=250, watch=gq.Watch("mspbe"))
+    return gq.run(problem, ALGORITHM, 500, n_runs=3, record_every=250, watch=gq.Watch("mspbe"))
 
 
 def array(name, change):
@@ -142,7 +142,7 @@ def test_a_result_with_something_else_in_place_of_an_array_is_not_resumed(proble
 
 
 def test_what_was_not_changed_is_resumed(problem, result):
-    whole = gq.run(problem, ALGORITHM, 1000, 3, record_every=250, watch=gq.Watch("mspbe"))
+    whole = gq.run(problem, ALGORITHM, 1000, n_runs=3, record_every=250, watch=gq.Watch("mspbe"))
     # Views with gaps between their numbers are copied before compiled code reads them.
     strided = {name: np.repeat(getattr(result, name), 2, axis=0)[::2] for name in ("theta", "omega", "state", "output")}
     for half in (result, dataclasses.replace(result, **strided)):

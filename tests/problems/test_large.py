@@ -79,7 +79,7 @@ def test_all_forms_of_an_mdp_are_the_same_problem(name):
 
 def test_runs_are_the_same_whatever_the_form():
     m = gq.garnet(5, 3, 2)
-    results = [gq.run(gq.Problem(x, gq.random_features(m, 4)), gq.GreedyGQ(), 500, 2) for x in forms(m).values()]
+    results = [gq.run(gq.Problem(x, gq.random_features(m, 4)), gq.GreedyGQ(), 500, n_runs=2) for x in forms(m).values()]
     for result in results[1:]:
         assert np.array_equal(result.theta, results[0].theta)
 
@@ -280,12 +280,12 @@ def test_runs_on_sparse_features_are_those_on_dense_ones(monkeypatch):
     assert problems[1].has_sparse_features
     assert np.array_equal(problems[1].features, phi)
     assert problems[1].largest_norm_squared == 1
-    dense = gq.run(problems[0], gq.GreedyGQ(0.1, 0.05), 2000, 2)
+    dense = gq.run(problems[0], gq.GreedyGQ(0.1, 0.05), 2000, n_runs=2)
     monkeypatch.setattr(ahead, "FAR", 0)
-    result = gq.run(problems[1], gq.GreedyGQ(0.1, 0.05), 2000, 2)
+    result = gq.run(problems[1], gq.GreedyGQ(0.1, 0.05), 2000, n_runs=2)
     assert_close(result.theta, dense.theta, 1e-12)
     with pytest.raises(ValueError, match="device is 'cuda', but problems with sparse features run on 'cpu' alone"):
-        gq.run(problems[1], gq.GreedyGQ(), 100, 1, device="cuda")
+        gq.run(problems[1], gq.GreedyGQ(), 100, n_runs=1, device="cuda")
 
 
 # --- Bad input ------------------------------------------------------------------------------------------------------

@@ -41,7 +41,7 @@ def test_the_trajectories_of_policy_gradient_take_the_documented_words(terminal,
     chain = tables.chain
     n, horizon, seed, run = 4, 6, 7, 2
     algorithm = gq.PolicyGradient(0.3, n, horizon)
-    result = gq.run(problem, algorithm, 3 * n * horizon, run + 1, seed, record_every=1)
+    result = gq.run(problem, algorithm, 3 * n * horizon, n_runs=run + 1, seed=seed, record_every=1)
     theta = np.zeros(4)
     lengths = set()
     for u in range(3):

@@ -68,10 +68,12 @@ def test_a_multiple_is_mean_over_runs_over_mean_of_floors(tmp_path):
     row = bench.row("SAGA", LINEUP["SAGA"])
     for k, seed in enumerate((1000, 1001)):
         problem = FAMILIES["garnet"].build(seed)
-        result = gq.run(problem, LINEUP["SAGA"], 3000, 2, seed, theta0=np.ones(4))
+        result = gq.run(problem, LINEUP["SAGA"], 3000, n_runs=2, seed=seed, theta0=np.ones(4))
         gradient = (problem.exact.gradient(result.theta[:, -1]) ** 2).sum(axis=-1)
         star = problem.exact.stationary_point(np.ones(4))
-        each = [gq.floor(problem, 3000, seed, j, theta0=np.ones(4), theta=star).gradient_squared for j in range(2)]
+        each = [
+            gq.floor(problem, 3000, seed=seed, run=j, theta0=np.ones(4), theta=star).gradient_squared for j in range(2)
+        ]
         assert_close(row.multiple[k, 0], gradient.mean() / np.mean(each), 1e-9)
     assert row.evaluations == 1.0
     assert row.nanoseconds > 0
@@ -91,7 +93,7 @@ def test_memory_is_what_the_page_says():
     }
     for name, numbers in expected.items():
         assert run_bytes(problem, LINEUP[name].for_problem(problem), n) == 8 * (2 * d + numbers), name
-    kept = gq.run(problem, gq.LeastSquaresGreedyGQ(), 100, 1).memory
+    kept = gq.run(problem, gq.LeastSquaresGreedyGQ(), 100, n_runs=1).memory
     numbers = sum(v.size for k, v in kept.items() if k != "theta" and v.dtype.kind == "f")
     assert numbers == d * d + d * S + 2 * d
 

@@ -31,6 +31,9 @@ SETTINGS = {
     "frozen-lake": {"eta_theta": 0.2, "eta_omega": 0.1, "batch_size": 3000, "n_samples": 200_000},
 }
 
+#: Runs of each pair of step sizes that is tried.
+TRIED_RUNS = 4
+
 
 def paper_problem(name: str, seed: int) -> Problem:
     """The paper's Garnet(5,3,2,4) or Frozen Lake, softmax with σ = 1."""
@@ -89,7 +92,9 @@ def theory(
     own: Any = radius_omega
     c = None  # a report alone is given even where there are no constants
     if epsilon is not None or ratios or exponents or own == "proved":
-        c = sharp_constants(subject, radius, None if own == "proved" else radius if own is None else own, sampling)
+        c = sharp_constants(
+            subject, radius, radius_omega=None if own == "proved" else radius if own is None else own, sampling=sampling
+        )
         own = c.R_omega if own == "proved" else own
     common: dict[str, Any] = {"theta0": theta0, "sampling": sampling}
     report: Report | GreedyReport
@@ -99,7 +104,8 @@ def theory(
         made = VRGreedyGQ(*steps, batch_size=M, radius=radius, radius_omega=own)
         report = analyse(subject, made, n_epochs=T, **common)
     plans = {} if epsilon is None or c is None else requirements(subject, algorithm, epsilon, c, theta0)
-    tried = try_steps(subject, radius, theta0, M if algorithm == "vr-greedy-gq" else None)
+    batch_size = M if algorithm == "vr-greedy-gq" else None
+    tried = try_steps(subject, radius, theta0=theta0, batch_size=batch_size, n_runs=TRIED_RUNS)
     found = largest_ratios(subject, c) if ratios and c is not None else {}
     grown: tuple[Growth, ...] = ()
     if exponents and c is not None:

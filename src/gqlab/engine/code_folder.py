@@ -22,7 +22,8 @@ from typing import Any
 import numba
 import numpy as np
 
-PACKAGE = Path(__file__).resolve().parent.parent
+from gqlab.support.imports import imports_any
+from gqlab.support.sources import PACKAGE, read_package
 
 #: Bytes that the folders of all states may hold together; beyond, the least recently used are removed.
 MOST_BYTES = 2**28
@@ -31,21 +32,24 @@ MOST_BYTES = 2**28
 MARKER = ".gqlab-compiled-code"
 
 
+#: What makes a function compiled comes from here alone.
+COMPILERS = ("gqlab.rules", "gqlab.engine.compiled")
+
+
 def compiled_sources() -> list[Path]:
-    """Every file of gqlab that can hold compiled code: what makes a function compiled comes from two places alone."""
-    return sorted(
-        path
-        for path in PACKAGE.rglob("*.py")
-        if path.parent.name == "rules"
-        or any(name in path.read_bytes() for name in (b"gqlab.rules", b"gqlab.engine.compiled"))
-    )
+    """Every file of gqlab that can hold compiled code: those of the rules, and those that import what compiles."""
+    return [
+        PACKAGE / path
+        for path, source in read_package(PACKAGE).items()
+        if path.startswith("rules/") or imports_any(source, COMPILERS)
+    ]
 
 
 def source_digest() -> str:
     """A digest of every file that holds compiled code."""
     digest = hashlib.sha256()
     for path in compiled_sources():
-        digest.update(path.read_bytes())
+        digest.update(read_package(PACKAGE)[path.relative_to(PACKAGE).as_posix()])
     return digest.hexdigest()
 
 

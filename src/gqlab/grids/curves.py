@@ -15,14 +15,12 @@ from gqlab.lab.curves import TITLES, curve
 from gqlab.lab.frames import COUNTS
 from gqlab.lab.metrics import Metric
 from gqlab.plots.curves import MOST_LINES, Line, draw
-from gqlab.problems.problem import Problem
 from gqlab.support import checks
 from gqlab.support.checks import FloatArray
 
 
 def grid_plot(
     grid: GridResult,
-    problems: Sequence[Problem] | None,
     metric: Metric,
     *,
     x: str,
@@ -45,8 +43,8 @@ def grid_plot(
             f"by: that makes {len(groups)} lines, expected at most {MOST_LINES}; name fewer, or select cells"
         )
     line = _side_by_side if x in COUNTS else _sensitivity
-    lines = [line(grid, cells, problems, metric, x, _name(grid, cells[0], by)) for cells in groups.values()]
-    titles = TITLES.get(x, x), metrics.title(metric, None if problems is None else problems[0])
+    lines = [line(grid, cells, metric, x, _name(grid, cells[0], by)) for cells in groups.values()]
+    titles = TITLES.get(x, x), metrics.title(metric, grid.results[0])
     return draw(lines, titles, band, ax, falling=metrics.is_falling(metric), points=x not in COUNTS)
 
 
@@ -58,18 +56,12 @@ def _name(grid: GridResult, k: int, by: Sequence[str]) -> str | None:
     return ", ".join([*words, *([labels_text(own)] if own else [])]) or None
 
 
-def _problem(grid: GridResult, problems: Sequence[Problem] | None, k: int) -> Problem | None:
-    return None if problems is None else problems[int(grid.labels["problem"][k])]
-
-
-def _side_by_side(
-    grid: GridResult, cells: list[int], problems: Sequence[Problem] | None, metric: Metric, x: str, name: str | None
-) -> Line:
+def _side_by_side(grid: GridResult, cells: list[int], metric: Metric, x: str, name: str | None) -> Line:
     """The runs of several cells, side by side; their records must be the same."""
     places: list[NDArray[Any]] = []
     runs: list[FloatArray] = []
     for k in cells:
-        at, found = curve(grid.results[k], metric, _problem(grid, problems, k), x)
+        at, found = curve(grid.results[k], metric, x)
         if places and not np.array_equal(at, places[0]):
             raise ValueError(f"by: cells of the line {name!r} were recorded at different {x}; name what they differ in")
         places.append(at)
@@ -77,15 +69,13 @@ def _side_by_side(
     return Line(name, places[0], np.concatenate(runs))
 
 
-def _sensitivity(
-    grid: GridResult, cells: list[int], problems: Sequence[Problem] | None, metric: Metric, x: str, name: str | None
-) -> Line:
+def _sensitivity(grid: GridResult, cells: list[int], metric: Metric, x: str, name: str | None) -> Line:
     """The runs of several cells at their ends, by the value of a label."""
     found: dict[float, list[FloatArray]] = {}
     for k in cells:
         value = float(grid.labels[x][k])
         if not np.isnan(value):
-            found.setdefault(value, []).append(metrics.final(grid.results[k], metric, _problem(grid, problems, k)))
+            found.setdefault(value, []).append(metrics.final(grid.results[k], metric))
     order = sorted(found)
     columns = [np.concatenate(found[value]) for value in order]
     runs = np.full((max(map(len, columns), default=0), len(order)), np.nan)

@@ -7,10 +7,9 @@ everything that decides a result, the code too; so the digest and a cell's numbe
 from __future__ import annotations
 
 import hashlib
-import inspect
 import json
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 from typing import Any
@@ -20,52 +19,19 @@ from numpy.typing import ArrayLike, NDArray
 
 from gqlab import algorithms as known_algorithms
 from gqlab.algorithms import Algorithm
-from gqlab.engine import code_folder, compiled
 from gqlab.engine.cells import Cell, Settings
 from gqlab.lab.execute import check_cell
 from gqlab.measure.watch import Watch
 from gqlab.problems.problem import Problem
 from gqlab.support import checks
 from gqlab.support.files import one_line
-from gqlab.version import __version__
+from gqlab.support.sources import code_digest
 
 #: Written into every store.
 FORMAT = "gqlab sweep 1"
 
-#: The packages that no result of a cell depends on.
-ELSEWHERE = frozenset({"benchmark", "compare", "data", "encoders", "learn", "paper", "sweeps", "theory"})
-
-
-def source_digest() -> str:
-    """A digest of all code of gqlab that the result of a cell depends on."""
-    digest = hashlib.sha256(__version__.encode())
-    for path in sorted(code_folder.PACKAGE.rglob("*.py")):
-        if path.parent.name not in ELSEWHERE and path.name not in ("cli.py", "__init__.py"):
-            digest.update(path.read_bytes())
-    return digest.hexdigest()
-
-
-#: When the modules are imported: who edits a file later has a process that still runs the old one.
-SOURCES = source_digest()
-
-
-def code_digest(kinds: Iterable[type]) -> str:
-    """A digest of gqlab's code and of that of these classes, where they are a user's own."""
-    digest = hashlib.sha256(SOURCES.encode())
-    for kind in sorted(set(kinds), key=lambda kind: f"{kind.__module__}.{kind.__qualname__}"):
-        if not kind.__module__.startswith("gqlab."):
-            digest.update(kind.__qualname__.encode())
-            for source in sorted(compiled.foreign_sources(kind) or {_source(kind)}):
-                digest.update(hashlib.sha256(source).digest())
-    return digest.hexdigest()
-
-
-def _source(kind: type) -> bytes:
-    """The text of a class of a notebook or a script; at the interpreter's prompt there is none."""
-    try:
-        return inspect.getsource(kind).encode()
-    except (OSError, TypeError):
-        return b""
+#: What runs a cell: its imports are all code of gqlab that a result depends on, beside that of its algorithm.
+RUNS_CELLS = "gqlab.lab.execute"
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,7 +166,9 @@ class Sweep:
             "theta0": _array_digest("theta0", self.theta0),
             "omega0": _array_digest("omega0", self.omega0),
         }
-        return Description(code_digest(kinds), values, [problem.fingerprint for problem in problems], self.axes)
+        return Description(
+            code_digest(RUNS_CELLS, *kinds), values, [problem.fingerprint for problem in problems], self.axes
+        )
 
     def cell(self, number: int) -> Cell:
         """The cell with this number."""

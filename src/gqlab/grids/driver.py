@@ -37,7 +37,8 @@ class Collected:
         if self.store is None:
             found = Unpacked(outcome.value)
             for k, number in enumerate(numbers.tolist()):
-                self.results[number] = found[k]
+                problem = self.sweep.problems[self.sweep.axes.at(number)[0]]
+                self.results[number] = found[k].with_problem(problem)
             return
         path = self.store.files.path(numbers)
         if outcome.value is not None:
@@ -74,7 +75,9 @@ def run_sweep(sweep: Sweep, engine: Engine, store: Any = None) -> Sequence[RunRe
     if n_missing:
         _run_missing(sweep, engine, collected)
     collected.check()
-    return StoredResults(kept, n_missing) if kept is not None else collected.results  # type: ignore[return-value]
+    if kept is not None:
+        return StoredResults(kept, sweep.problems, n_missing)
+    return collected.results  # type: ignore[return-value]
 
 
 def _run_missing(sweep: Sweep, engine: Engine, collected: Collected) -> None:

@@ -64,7 +64,7 @@ def _table(pa: Any, cell: int, labels: dict[str, Any], result: RunResult) -> Any
     rows = n_runs * n_records
     columns: dict[str, Any] = {"cell": np.full(rows, cell)}
     columns |= {name: pa.array(np.full(rows, value)) for name, value in labels.items()}
-    columns |= long_form(result, None, (), iterates=False)
+    columns |= long_form(result, (), iterates=False)
     for name in ("theta", "omega"):
         flat = pa.array(np.ascontiguousarray(getattr(result, name)).reshape(-1))
         columns[name] = pa.ListArray.from_arrays(np.arange(0, d * (rows + 1), d, dtype=np.int32), flat)

@@ -16,9 +16,10 @@ from gqlab.engine.cells import Settings, precision
 from gqlab.grids.description import Sweep, axes_of
 from gqlab.grids.driver import run_sweep
 from gqlab.grids.grid_result import Chosen, GridResult
-from gqlab.grids.store import StoredResults, open_store
+from gqlab.grids.store import Store, StoredResults, open_store
 from gqlab.lab.execute import execute
 from gqlab.lab.results import RunResult
+from gqlab.lab.run import DEFAULT_RUNS
 from gqlab.measure.watch import Watch, watches
 from gqlab.problems.problem import Problem
 from gqlab.support import checks
@@ -49,13 +50,13 @@ def grid(
     problems: Problem | Sequence[Problem],
     algorithms: Algorithm | Sequence[Algorithm],
     n_samples: int = 100_000,
-    n_runs: int = 1,
+    *,
+    n_runs: int = DEFAULT_RUNS,
     seeds: int | Iterable[int] = 0,
     theta0: ArrayLike | None = None,
     omega0: ArrayLike | None = None,
     record_every: int = 1000,
     device: str = "cpu",
-    *,
     dtype: DTypeLike = "float64",
     threads: int | None = None,
     progress: bool | None = None,
@@ -76,7 +77,7 @@ def grid(
     n_samples, theta0, omega0, record_every, device, dtype, threads, progress, watch
         As in :func:`gqlab.run`, the same for every cell.
     n_runs : int
-        Runs of each cell.
+        Runs of each cell, default 40.
     seeds : int or sequence of int
     engine : "threads", "processes", "ray" or an Engine, optional
         Where the cells run, in tasks of a few seconds: see docs/scale.md. Default: all of them in one call of this
@@ -125,13 +126,17 @@ def grid(
     return GridResult(results, axes.labels())
 
 
-def open_grid(path: str | os.PathLike[str], partial: bool = False) -> GridResult:
+def open_grid(
+    path: str | os.PathLike[str], *, problems: Problem | Sequence[Problem] | None = None, partial: bool = False
+) -> GridResult:
     """The results in the store of a sweep, each read when it is asked for: there may be more than memory holds.
 
     Parameters
     ----------
     path : str or path
         The folder that was given to :func:`gqlab.grid` as ``store``, or to ``gqlab sweep`` as ``--out``.
+    problems : Problem or sequence of Problem, optional
+        Those of the grid, in their order: with them exact metrics can be asked for. The store does not hold them.
     partial : bool
         Take the cells that are finished where some are missing; else that is a ``ValueError``.
 
@@ -143,20 +148,35 @@ def open_grid(path: str | os.PathLike[str], partial: bool = False) -> GridResult
     >>> folder = tempfile.mkdtemp()
     >>> algorithms = gq.vary(gq.GreedyGQ, eta_theta=[0.01, 0.02])
     >>> grid = gq.grid(problem, algorithms, n_samples=1000, n_runs=5, seeds=range(3), store=folder)
-    >>> again = gq.open_grid(folder)
-    >>> len(again), again.select(eta_theta=0.02, seed=1).results[0].theta.shape
-    (6, (5, 2, 4))
+    >>> again = gq.open_grid(folder, problems=problem)
+    >>> len(again), again.best("gradient").labels["eta_theta"]
+    (6, array([0.02, 0.02, 0.02]))
     """
     checks.instance("partial", partial, bool, "True or False")
     store = open_store(path)
+    known = None if problems is None else _known(problems, store)
     store.find(whole=False)
     labels, missing = store.description.axes.labels(), np.flatnonzero(~store.finished)
     if not len(missing):
-        return GridResult(StoredResults(store), labels)
+        return GridResult(StoredResults(store, known), labels)
     if not partial:
         raise ValueError(
             f"{store.folder}: {len(missing):,} of {len(store.finished):,} cells are missing; the same sweep goes on "
             "from there, and partial=True takes those that are finished"
         )
     done = np.flatnonzero(store.finished)
-    return GridResult(Chosen(StoredResults(store), done), {name: column[done] for name, column in labels.items()})
+    return GridResult(
+        Chosen(StoredResults(store, known), done), {name: column[done] for name, column in labels.items()}
+    )
+
+
+def _known(problems: Problem | Sequence[Problem], store: Store) -> list[Problem]:
+    """The problems of a store, by their fingerprints."""
+    given, wanted = checks.several("problems", problems), store.description.problems
+    if len(given) != len(wanted):
+        raise ValueError(f"problems has {len(given)}, expected the {len(wanted)} of the grid in {store.folder}")
+    for k, (problem, fingerprint) in enumerate(zip(given, wanted, strict=True)):
+        checks.instance(f"problems[{k}]", problem, Problem, "a Problem")
+        if problem.fingerprint != fingerprint:
+            raise ValueError(f"problems[{k}] is {problem!r}, which is not that of the grid in {store.folder}")
+    return given

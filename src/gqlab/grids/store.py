@@ -28,6 +28,7 @@ from gqlab.grids.description import Description, read_description
 from gqlab.grids.grid_result import Chosen
 from gqlab.lab.results import PLAIN_FIELDS, RunResult
 from gqlab.measure.watch import Watched
+from gqlab.problems.problem import Problem
 from gqlab.support import checks
 from gqlab.support.files import (
     check_writable,
@@ -81,7 +82,7 @@ class Unpacked:
 
     def __getitem__(self, k: int) -> RunResult:
         """The k-th result; whether it is one that a run can give is for the caller to check."""
-        arrays = {}
+        arrays: dict[str, Any] = {}
         for name, ends in self._ends.items():
             part = self._packed[name][ends[k] : ends[k + 1]]
             arrays[name] = part.reshape(self._packed[f"{name} shape"][k]).copy()
@@ -196,10 +197,13 @@ class Store:
 
 
 class StoredResults(Sequence[RunResult]):
-    """The results of a store, each read when it is asked for; ``n_computed`` of them are new."""
+    """The results of a store, each read when it is asked for, with its problem where the ``problems`` are known.
 
-    def __init__(self, store: Store, n_computed: int = 0) -> None:
-        self.store, self.n_computed = store, n_computed
+    ``n_computed`` of them are new.
+    """
+
+    def __init__(self, store: Store, problems: Sequence[Problem] | None = None, n_computed: int = 0) -> None:
+        self.store, self.problems, self.n_computed = store, problems, n_computed
 
     def __len__(self) -> int:
         return len(self.store.finished)
@@ -209,10 +213,14 @@ class StoredResults(Sequence[RunResult]):
             return Chosen(self, np.arange(len(self))[k])
         if not -len(self) <= k < len(self):
             raise IndexError(f"cell {k} of {len(self)}")
-        return self.store.result(k % len(self))
+        number = k % len(self)
+        result = self.store.result(number)
+        if self.problems is None:
+            return result
+        return result.with_problem(self.problems[self.store.description.axes.at(number)[0]])
 
     def __iter__(self) -> Iterator[RunResult]:
-        return (self.store.result(k) for k in range(len(self)))
+        return (self[k] for k in range(len(self)))
 
     def __repr__(self) -> str:
         return f"<{len(self)} results in {self.store.folder}>"

@@ -111,7 +111,7 @@ def _results(group: Group) -> list[RunResult]:
 
 
 def _result(group: Group, cell: Cell, updates: Any, view: dict[str, Any], runs: Runs) -> RunResult:
-    settings = group.settings
+    settings, problem = group.settings, group.problems[group.place[cell.problem]]
     memory = {"theta": runs.theta.copy()}
     for name, (is_number, where) in group.kept_columns(cell).items():
         memory[name] = (runs.kept_numbers if is_number else runs.kept_counts)[:, where].copy()
@@ -135,7 +135,7 @@ def _result(group: Group, cell: Cell, updates: Any, view: dict[str, Any], runs: 
         watched=watched,
         metadata={
             "algorithm": cell.algorithm.to_dict(),
-            "problem": group.problems[group.place[cell.problem]].fingerprint,
+            "problem": problem.fingerprint,
             "seed": cell.seed,
             "n_samples": settings.n_samples,
             "record_every": settings.record_every,
@@ -149,6 +149,7 @@ def _result(group: Group, cell: Cell, updates: Any, view: dict[str, Any], runs: 
                 "python": platform.python_version(),
             },
         },
+        problem=problem,
     )
 
 

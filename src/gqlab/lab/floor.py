@@ -57,9 +57,9 @@ class Floor:
 def floor(
     problem: Problem,
     n_samples: int,
+    *,
     seed: int = 0,
     run: int = 0,
-    *,
     theta0: ArrayLike | None = None,
     theta: ArrayLike | None = None,
 ) -> Floor:
@@ -93,10 +93,7 @@ def floor(
 
 
 def floor_multiple(problem: Problem, result: Any) -> float:
-    """How many times the floor a result ends: see :meth:`gqlab.RunResult.floor_multiple`."""
-    checks.instance("problem", problem, Problem, "a Problem")
-    if result.metadata["problem"] != problem.fingerprint or result.theta.shape[-1] != problem.dim:
-        raise ValueError("problem: the result is of another one")
+    """How far above its floor a result ends: see :meth:`gqlab.RunResult.floor_multiple`. The problem is its own."""
     if not result.algorithm.follows_trajectory:
         raise ValueError(f"result is of {result.algorithm!r}, which samples trajectories of its own: it has no floor")
     n, runs = int(result.samples[-1]), range(len(result.theta))

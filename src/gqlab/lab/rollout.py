@@ -21,7 +21,7 @@ BATCH_NUMBERS = 4_000_000
 STRETCH = 1 << 16
 
 
-def sampled_reward(problem: Problem, theta: ArrayLike, n_steps: int = 100, seed: int = 0) -> FloatArray:
+def sampled_reward(problem: Problem, theta: ArrayLike, *, n_steps: int = 100, seed: int = 0) -> FloatArray:
     """The mean reward of one walk of ``n_steps`` under π_θ, (...), for ``theta`` (..., d).
 
     This is the paper's r̂ (its appendix on experiments): s₁ comes from the distribution of first states, and a walk

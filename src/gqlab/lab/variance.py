@@ -38,7 +38,7 @@ class UpdateError(NamedTuple):
         return self.bias_squared + self.variance
 
 
-def update_error(problem: Problem, result: RunResult, n_draws: int = 500) -> UpdateError:
+def update_error(result: RunResult, *, n_draws: int = 500) -> UpdateError:
     """E‖g − ∇J(θ_t)‖² of the directions g in which a run stepped, at each recorded point but the last.
 
     For Greedy-GQ g = G_x(θ_t, ω_t) and the expectation is over x ~ (D, P). For VR-Greedy-GQ
@@ -47,8 +47,6 @@ def update_error(problem: Problem, result: RunResult, n_draws: int = 500) -> Upd
 
     Parameters
     ----------
-    problem : Problem
-        The one that ``result`` is of.
     result : RunResult
         Of ``GreedyGQ`` or ``VRGreedyGQ``; for the latter ``record_every`` must divide the batch size, so that (θ̃, ω̃)
         are among the records.
@@ -60,22 +58,23 @@ def update_error(problem: Problem, result: RunResult, n_draws: int = 500) -> Upd
     >>> mdp = gq.garnet(seed=0)
     >>> problem = gq.Problem(mdp, gq.random_features(mdp, dim=4))
     >>> result = gq.run(problem, gq.VRGreedyGQ(batch_size=1000), n_samples=10_000, n_runs=4, record_every=200)
-    >>> error = gq.update_error(problem, result)
+    >>> error = gq.update_error(result)
     >>> error.variance.shape
     (4, 50)
     >>> float(error.variance[:, ::5].max()) < 1e-20  # at the reference point every index gives the same update
     True
     """
-    checks.instance("problem", problem, Problem, "a Problem")
+    given: object = result
+    if isinstance(given, Problem):
+        raise ValueError(f"result is {given!r}: a result knows its problem, give the result alone")
     check_result("result", result)
+    problem = result.known_problem("update_error")
     algorithm, every = result.algorithm, int(result.metadata["record_every"])
     n_draws = checks.integer("n_draws", n_draws, least=1, below=2**31)
     if not isinstance(algorithm, GreedyGQ | VRGreedyGQ):
         raise ValueError(f"result is of {algorithm!r}, expected Greedy-GQ or VR-Greedy-GQ")
     if isinstance(algorithm, VRGreedyGQ) and not algorithm.as_in_the_paper:
         raise ValueError(f"result is of {algorithm!r}, expected batches of one size, with new samples alone")
-    if result.metadata["problem"] != problem.fingerprint or result.theta.shape[-1] != problem.dim:
-        raise ValueError("result is of another problem")
     M = algorithm.epoch_size
     if M % every:
         raise ValueError(f"record_every is {every}, which does not divide the batch size {M}")

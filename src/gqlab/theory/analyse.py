@@ -15,7 +15,7 @@ from gqlab.support import checks
 from gqlab.theory import assumptions, constants
 from gqlab.theory.assumptions import Assumption
 from gqlab.theory.bound import bound
-from gqlab.theory.choose import StepSizes, constant_steps, largest_eta_theta, start_points, start_terms, step_sizes
+from gqlab.theory.choose import StepSizes, constant_steps, largest_admissible, start_points, start_terms, step_sizes
 from gqlab.theory.conditions import conditions, recursion
 from gqlab.theory.constants import C_HAT, Constants
 from gqlab.theory.inputs import checked
@@ -31,6 +31,7 @@ def analyse(
     problem: Problem,
     algorithm: Algorithm,
     n_epochs: int = 100,
+    *,
     theta0: ArrayLike | None = None,
     omega0: ArrayLike | None = None,
     result: RunResult | None = None,
@@ -89,7 +90,7 @@ def analyse(
             "as_printed": constants.printed(problem, algorithm.radius),
             "corrected": constants.corrected(problem, algorithm.radius),
         }
-        tight = sharp_constants(problem, algorithm.radius, own, sampling)
+        tight = sharp_constants(problem, algorithm.radius, radius_omega=own, sampling=sampling)
     except ValueError as error:
         return Report(
             **common, assumptions=stated, as_printed=None, corrected=None, admissible={}, sharp={}, statements=(),
@@ -140,7 +141,7 @@ def _version(
 
 def _admissible(problem: Problem, algorithm: VRGreedyGQ) -> dict[str, StepSizes]:
     return {
-        name: step_sizes(problem, algorithm.batch_size, algorithm.radius, version)
+        name: step_sizes(problem, algorithm.batch_size, radius=algorithm.radius, version=version)
         for name, version in (("as_printed", "printed"), ("corrected", "corrected"))
     }
 
@@ -176,7 +177,7 @@ def _messages(algorithm: VRGreedyGQ, versions: dict[str, Version], both: dict[st
         failed = [test.label for test in version.conditions if test.needed and not test.holds]
         failed += [] if version.recursion.holds else ["c_0 ≤ 1/8"]
         which = {"as_printed": "the paper's conditions as printed", "corrected": "the corrected conditions"}[name]
-        most = largest_eta_theta(both[name], algorithm.batch_size)
+        most = largest_admissible(both[name], algorithm.batch_size)
         times = f"; η_θ is {eta_theta / most:.3g} times the largest admissible {most:.3g}" if failed else ""
         out.append(
             f"the step sizes η_θ = {eta_theta:g}, η_ω = {eta_omega:g} {words} {which}"

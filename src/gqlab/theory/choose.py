@@ -107,7 +107,7 @@ def constants_of(problem: Problem, radius: float, version: str) -> Constants:
 
 
 @checked
-def step_sizes(problem: Problem, batch_size: int, radius: float, version: str = "corrected") -> StepSizes:
+def step_sizes(problem: Problem, batch_size: int, *, radius: float, version: str = "corrected") -> StepSizes:
     """Of all pairs that satisfy every condition, the one with the largest η_θ; of several η_ω the smallest bound.
 
     Parameters
@@ -131,7 +131,7 @@ def step_sizes(problem: Problem, batch_size: int, radius: float, version: str = 
     """
     M = checks.integer("batch_size", batch_size, least=1)
     c = constants_of(problem, radius, version)
-    eta_theta = largest_eta_theta(c, M)
+    eta_theta = largest_admissible(c, M)
     low, high = eta_omega_interval(c, eta_theta, M)
 
     def limit(log_eta_omega: float) -> float:
@@ -147,7 +147,7 @@ def step_sizes(problem: Problem, batch_size: int, radius: float, version: str = 
 
 @checked
 def schedule(
-    problem: Problem, epsilon: float, radius: float, version: str = "corrected",
+    problem: Problem, epsilon: float, *, radius: float, version: str = "corrected",
     theta0: ArrayLike | None = None, omega0: ArrayLike | None = None,
 ) -> Schedule:  # fmt: skip
     """The T, M and step sizes with the smallest TM for which the conditions hold and the bound is at most ε.
@@ -223,7 +223,7 @@ def start_points(
     return points[0], points[1]
 
 
-def largest_eta_theta(c: Constants, M: float) -> float:
+def largest_admissible(c: Constants, M: float) -> float:
     """The largest η_θ for which some η_ω satisfies every needed condition."""
     low, high = math.log(SMALLEST_STEP), 0.0
     if eta_omega_interval(c, math.exp(low), M)[0] > eta_omega_interval(c, math.exp(low), M)[1]:
@@ -321,7 +321,7 @@ def _best(c: Constants, M: float, cost: Callable[[float, float], float]) -> tupl
         eta_omega = min(max(math.exp(best), low), high)
         return cost(eta_theta, eta_omega), eta_omega
 
-    top = math.log(largest_eta_theta(c, M))
+    top = math.log(largest_admissible(c, M))
     log_eta_theta = _golden(lambda y: inner(y)[0], math.log(SMALLEST_STEP), top)
     if inner(top)[0] <= inner(log_eta_theta)[0]:
         log_eta_theta = top

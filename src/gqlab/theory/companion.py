@@ -85,7 +85,7 @@ def used(constants: dict[str, Quantity]) -> dict[str, Quantity]:
 
 @checked
 def analyse_greedy(
-    problem: Problem, algorithm: Algorithm, n_samples: int = 100_000, theta0: ArrayLike | None = None,
+    problem: Problem, algorithm: Algorithm, n_samples: int = 100_000, *, theta0: ArrayLike | None = None,
     omega0: ArrayLike | None = None, radius_omega: float | None = None, sampling: str = "markov",
 ) -> GreedyReport:  # fmt: skip
     """The companion theorem on plain Greedy-GQ, for this problem; the arguments are those of ``analyse``.
@@ -105,7 +105,7 @@ def analyse_greedy(
     n_samples = checks.integer("n_samples", n_samples, least=1)
     own = algorithm.own_radius_omega if radius_omega is None else radius_omega
     # Poisson's equation takes the place of batch means and of mixing: a periodic chain will do.
-    c = replace(sharp_constants(problem, algorithm.radius, own, "iid"), sampling=sampling)
+    c = replace(sharp_constants(problem, algorithm.radius, radius_omega=own, sampling="iid"), sampling=sampling)
     known = assumptions.stated(problem, algorithm.radius)
     points = start_points(problem, theta0, omega0, c.R, c.R_omega)
     start = start_terms(problem, *points, c.R, c.R_omega)
@@ -113,7 +113,7 @@ def analyse_greedy(
     theta0_norm = float(np.linalg.norm(points[0]))
     chosen: tuple[float, float, float, float] | tuple[None, None, None, None] = (None, None, None, None)
     if theta0_norm < c.R:
-        best, eta, total = best_greedy(problem, c, float(n_samples), start, theta0_norm)
+        best, eta, total = best_greedy(problem, c, float(n_samples), start=start, theta0_norm=theta0_norm)
         probability = leaves(c, total * best.rho * n_samples * eta, c.G * eta, n_samples, theta0_norm)
         chosen = eta, eta / best.x, total, probability
     return GreedyReport(

@@ -98,7 +98,10 @@ def growth(
             counts = [greedy_plan(problem, c, epsilon, start, theta0_norm) for epsilon in epsilons]
             samples, note = [count.samples for count in counts], stays_note(count.leaves for count in counts)
         else:
-            found = [least_samples(c, theorem, epsilon, start, order, theta0_norm) for epsilon in epsilons]
+            found = [
+                least_samples(c, theorem, epsilon, start=start, order=order, theta0_norm=theta0_norm)
+                for epsilon in epsilons
+            ]
             samples = [plan.samples for plan in found]
             note = "" if theorem == "projected" else stays_note(plan.leaves or 0.0 for plan in found)
         out.append(Growth(name, proved, epsilons, tuple(samples), note))
@@ -120,7 +123,7 @@ def greedy_plan(
 ) -> GreedyPlan:
     """The fewest samples of Greedy-GQ, with their steps."""
     n = samples_for(problem, c, epsilon, start, theta0_norm)
-    found, eta, total = best_greedy(problem, c, n, start, theta0_norm)
+    found, eta, total = best_greedy(problem, c, n, start=start, theta0_norm=theta0_norm)
     return GreedyPlan(n, eta, eta / found.x, total, leaves(c, total * found.rho * n * eta, c.G * eta, n, theta0_norm))
 
 
@@ -149,14 +152,14 @@ def requirements(
         return {"greedy": Requirement(epsilon, best.samples, best.bound, pair, stays_note([best.leaves]))}
     out, one_ball = {}, one_ball_note(problem, corrected(problem, c.R))
     for version in ("printed", "corrected"):
-        old = schedule(problem, epsilon, c.R, version, theta0)
+        old = schedule(problem, epsilon, radius=c.R, version=version, theta0=theta0)
         note = "" if old.moves_float64 else "; such a step does not change a float64 parameter of size R"
         pair = f"T = {float(old.n_epochs):.3g}, M = {float(old.batch_size):.3g}, η_θ = {old.eta_theta:.3g}"
         detail = f"{pair}, η_ω = {old.eta_omega:.3g}{note}"
         out[version] = Requirement(epsilon, float(old.samples), old.bound, detail, one_ball)
     for name, theorem, order in (("interior", "interior", 2), ("interior, Lipschitz ω* alone", "interior", 1),
                                  ("projected", "projected", 2)):  # fmt: skip
-        plan = least_samples(c, theorem, epsilon, start, order, norm)
+        plan = least_samples(c, theorem, epsilon, start=start, order=order, theta0_norm=norm)
         pair = f"T = {plan.n_epochs:.3g}, M = {float(plan.batch_size):.3g}, η_θ = {plan.eta_theta:.3g}"
         note = "" if plan.leaves is None else stays_note([plan.leaves])
         out[name] = Requirement(epsilon, plan.samples, plan.bound, f"{pair}, η_ω = {plan.eta_omega:.3g}", note)

@@ -162,7 +162,7 @@ def largest_step(c: Sharp, theta0_norm: float) -> float:
 
 @checked
 def best_greedy(
-    problem: Problem, c: Sharp, n_samples: float, start: tuple[float, float], theta0_norm: float = 0.0
+    problem: Problem, c: Sharp, n_samples: float, *, start: tuple[float, float], theta0_norm: float = 0.0
 ) -> tuple[GreedyBound, float, float]:
     """The ratio x and the constant η_θ with the least bound after so many samples, and that bound.
 
@@ -175,7 +175,7 @@ def best_greedy(
     >>> mdp = gq.FiniteMDP([[[0.75, 0.25]], [[0.25, 0.75]]], [[0.03], [0.0]], discount=0.1)
     >>> problem = gq.Problem(mdp, np.eye(2)[:, None, :], target=gq.FixedPolicy([[1.0], [1.0]]))
     >>> c = sharp_constants(problem, 1.0)
-    >>> bounds = [best_greedy(problem, c, n, (0.1, 0.1))[2] for n in (1e10, 1e12)]
+    >>> bounds = [best_greedy(problem, c, n, start=(0.1, 0.1))[2] for n in (1e10, 1e12)]
     >>> round(float(np.log10(bounds[0] / bounds[1])), 2)  # n^{−1/2}
     1.0
     """
@@ -208,7 +208,8 @@ def samples_for(
     >>> problem = gq.Problem(mdp, np.eye(2)[:, None, :], target=gq.FixedPolicy([[1.0], [1.0]]))
     >>> c = sharp_constants(problem, 1.0)
     >>> n = samples_for(problem, c, 1e-3, (0.1, 0.1))
-    >>> best_greedy(problem, c, n, (0.1, 0.1))[2] <= 1e-3 < best_greedy(problem, c, 0.9 * n, (0.1, 0.1))[2]
+    >>> enough, fewer = (best_greedy(problem, c, m, start=(0.1, 0.1))[2] for m in (n, 0.9 * n))
+    >>> enough <= 1e-3 < fewer
     True
     """
     solved = None if c.sampling == "iid" else poisson(problem)

@@ -29,13 +29,12 @@ RANGES = {
     "eta_theta": (1e-40, 1e40),
     "eta_omega": (1e-40, 1e40),
     "epsilon": (1e-20, 1e20),
-    "T": (1.0, 1e200),
     "start": (0.0, 1e100),
     "theta0_norm": (0.0, 1e20),
 }
 
 #: The least whole numbers.
-COUNTS = {"batch_size": 1, "n_epochs": 1, "M": 1, "n_runs": 1, "seed": 0}
+COUNTS = {"batch_size": 1, "n_epochs": 1, "n_runs": 1, "seed": 0}
 
 WORDS = {
     "version": ("corrected", "printed"),
@@ -119,7 +118,10 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
 
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
-        bound = signature.bind(*args, **kwargs)
+        try:
+            bound = signature.bind(*args, **kwargs)
+        except TypeError as error:
+            raise TypeError(f"{function.__name__}(): {error}") from None
         given = bound.arguments
         for name, check in CHECKS.items():
             if name in given and not (given[name] is None and (name in optional or name == "batch_size")):

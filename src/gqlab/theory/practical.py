@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from gqlab.algorithms import Algorithm, GreedyGQ, VRGreedyGQ
+from gqlab.lab.run import DEFAULT_RUNS, run
 from gqlab.problems.problem import Problem
 from gqlab.support import checks
 from gqlab.support.checks import FloatArray
@@ -180,8 +181,8 @@ class Tried:
 
 @checked
 def try_steps(
-    problem: Problem, radius: float, theta0: ArrayLike | None = None, batch_size: int | None = 3000,
-    n_samples: int = 30_000, n_runs: int = 4, seed: int = 0,
+    problem: Problem, radius: float, *, theta0: ArrayLike | None = None, batch_size: int | None = 3000,
+    n_samples: int = 30_000, n_runs: int = DEFAULT_RUNS, seed: int = 0,
 ) -> Tried | None:  # fmt: skip
     """Run VR-Greedy-GQ (``batch_size`` None: Greedy-GQ) with fractions of the edge; None where there is no edge.
 
@@ -194,8 +195,6 @@ def try_steps(
     >>> tried.best.outcome < tried.start, tried.attempts[0].on_sphere
     (True, 1.0)
     """
-    from gqlab.lab.run import run
-
     n_samples = checks.integer("n_samples", n_samples, least=1)
     edge = mean_dynamics_step_sizes(problem, theta0)
     if edge is None:

@@ -84,7 +84,7 @@ def edge(c: Sharp, theorem: str, eta_omega: FloatArray, M: Any, order: int = 2, 
 
 
 @checked
-def largest_eta_theta(c: Sharp, theorem: str, M: int, order: int = 2, theta0_norm: float = 0.0) -> Choice:
+def largest_eta_theta(c: Sharp, theorem: str, *, batch_size: int, order: int = 2, theta0_norm: float = 0.0) -> Choice:
     """The admissible pair with the largest η_θ, and the bound at T → ∞; ``theta0_norm`` is ‖θ_0‖.
 
     Examples
@@ -93,9 +93,10 @@ def largest_eta_theta(c: Sharp, theorem: str, M: int, order: int = 2, theta0_nor
     >>> from gqlab.theory.sharp import sharp_constants
     >>> mdp = gq.FiniteMDP([[[0.75, 0.25]], [[0.25, 0.75]]], [[0.03], [0.0]], discount=0.1)
     >>> problem = gq.Problem(mdp, np.eye(2)[:, None, :], target=gq.FixedPolicy([[1.0], [1.0]]))
-    >>> largest_eta_theta(sharp_constants(problem, 1.0), "interior", 10_000).eta_theta > 7e-4
+    >>> largest_eta_theta(sharp_constants(problem, 1.0), "interior", batch_size=10_000).eta_theta > 7e-4
     True
     """
+    M = batch_size
 
     def value(log_omega: FloatArray) -> FloatArray:
         return -np.log(np.maximum(edge(c, theorem, np.exp(log_omega), M, order, theta0_norm), 1e-300))
@@ -126,9 +127,22 @@ def choice(
 
 @checked
 def best_steps(
-    c: Sharp, theorem: str, M: int, T: float, start: tuple[float, float], order: int = 2, theta0_norm: float = 0.0
-) -> Choice:
-    """The admissible steps with the least bound for these M and T."""
+    c: Sharp, theorem: str, *, batch_size: int, n_epochs: int, start: tuple[float, float], order: int = 2,
+    theta0_norm: float = 0.0,
+) -> Choice:  # fmt: skip
+    """The admissible steps with the least bound for this batch size M and number of epochs T.
+
+    Examples
+    --------
+    >>> import numpy as np, gqlab as gq
+    >>> mdp = gq.FiniteMDP([[[0.75, 0.25]], [[0.25, 0.75]]], [[0.03], [0.0]], discount=0.1)
+    >>> problem = gq.Problem(mdp, np.eye(2)[:, None, :], target=gq.FixedPolicy([[1.0], [1.0]]))
+    >>> c = gq.theory.sharp_constants(problem, 1.0)
+    >>> steps = gq.theory.best_steps(c, "interior", batch_size=10_000, n_epochs=1000, start=(0.1, 0.1))
+    >>> steps.eta_theta <= gq.theory.largest_eta_theta(c, "interior", batch_size=10_000).eta_theta
+    True
+    """
+    M, T = batch_size, float(n_epochs)
 
     def value(log_omega: FloatArray, log_fraction: FloatArray) -> FloatArray:
         found, possible = _evaluated(c, theorem, order, M, log_omega, log_fraction, theta0_norm)
@@ -143,7 +157,7 @@ def best_steps(
 
 @checked
 def least_samples(
-    c: Sharp, theorem: str, epsilon: float, start: tuple[float, float], order: int = 2, theta0_norm: float = 0.0
+    c: Sharp, theorem: str, epsilon: float, *, start: tuple[float, float], order: int = 2, theta0_norm: float = 0.0
 ) -> Choice:
     """T, M and the steps with the least TM whose bound is at most ε.
 
@@ -167,7 +181,7 @@ def least_samples(
     >>> from gqlab.theory.sharp import sharp_constants
     >>> mdp = gq.FiniteMDP([[[0.75, 0.25]], [[0.25, 0.75]]], [[0.03], [0.0]], discount=0.1)
     >>> problem = gq.Problem(mdp, np.eye(2)[:, None, :], target=gq.FixedPolicy([[1.0], [1.0]]))
-    >>> plan = least_samples(sharp_constants(problem, 1.0), "interior", 0.01, (0.1, 0.1))
+    >>> plan = least_samples(sharp_constants(problem, 1.0), "interior", 0.01, start=(0.1, 0.1))
     >>> plan.bound <= 0.01, min(plan.needs.values()) >= 0
     (True, True)
     """

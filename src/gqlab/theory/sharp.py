@@ -70,7 +70,7 @@ class Sharp:
 
 @checked
 def sharp_constants(
-    problem: Problem, radius: float, radius_omega: float | None = None, sampling: str = "markov"
+    problem: Problem, radius: float, *, radius_omega: float | None = None, sampling: str = "markov"
 ) -> Sharp:
     """The constants; ``radius_omega`` None: the smallest that is proved to hold every ω*(θ).
 

@@ -144,7 +144,7 @@ def statements(
         at_start = _at_start(problem, c, points[0], eta_theta if name == "projected" else None)
         coefficients = {key: _number(value) for key, value in found.coefficients.items()}
         try:
-            largest = largest_eta_theta(c, name, algorithm.batch_size, theta0_norm=theta0_norm)
+            largest = largest_eta_theta(c, name, batch_size=algorithm.batch_size, theta0_norm=theta0_norm)
         except ValueError:
             largest = None
         probability = None
@@ -215,7 +215,7 @@ def mixing_free(known: tuple[Assumption, ...]) -> tuple[Assumption, ...]:
 
 
 @checked
-def mapping(problem: Problem, theta: FloatArray, eta_theta: float, radius: float) -> FloatArray:
+def mapping(problem: Problem, theta: FloatArray, *, eta_theta: float, radius: float) -> FloatArray:
     """𝒢(θ) = (θ − Π_R[θ − η_θ∇J(θ)])/η_θ, the projected-gradient mapping, (..., d): ∇J(θ) where nothing is projected.
 
     Examples
@@ -224,8 +224,8 @@ def mapping(problem: Problem, theta: FloatArray, eta_theta: float, radius: float
 
     >>> import numpy as np, gqlab as gq
     >>> problem = gq.Problem(gq.FiniteMDP([[[1.0]]], [[2.0]], discount=0.5), [[[1.0]]])
-    >>> float(mapping(problem, np.array([0.0]), 0.1, 1.0)[0]), float(mapping(problem, np.array([1.0]), 0.1, 1.0)[0])
-    (-1.0, 0.0)
+    >>> [float(mapping(problem, np.array([x]), eta_theta=0.1, radius=1.0)[0]) for x in (0.0, 1.0)]
+    [-1.0, 0.0]
     """
     after = theta - eta_theta * problem.exact.gradient(theta)
     norm = np.linalg.norm(after, axis=-1, keepdims=True)
@@ -238,7 +238,9 @@ def mapping(problem: Problem, theta: FloatArray, eta_theta: float, radius: float
 
 
 def _at_start(problem: Problem, c: Sharp, theta: FloatArray, eta_theta: float | None) -> float:
-    value = problem.exact.gradient(theta) if eta_theta is None else mapping(problem, theta, eta_theta, c.R)
+    value = (
+        problem.exact.gradient(theta) if eta_theta is None else mapping(problem, theta, eta_theta=eta_theta, radius=c.R)
+    )
     return float((value**2).sum())
 
 

@@ -174,7 +174,7 @@ def measure(job: Job) -> Measured:
     begun = time.perf_counter()
     problem = job.problem.build()
     result = run(
-        problem, job.algorithm, job.n_samples, job.n_runs, job.problem.draw,
+        problem, job.algorithm, job.n_samples, n_runs=job.n_runs, seed=job.problem.draw,
         theta0=job.problem.theta0(job.n_runs, problem.dim), record_every=job.record_every, device=job.device,
         threads=1, progress=False, watch=Watch(job.watch, n_steps=REWARD_STEPS) if job.watch else None,
     )  # fmt: skip
@@ -182,7 +182,7 @@ def measure(job: Job) -> Measured:
     theta = result.theta[:, kept]
     values: dict[str, FloatArray] = {}
     for name in job.metrics:
-        values.update(_updates(problem, result) if name == UPDATE else METRICS[name](problem, theta, job))
+        values.update(_updates(result) if name == UPDATE else METRICS[name](problem, theta, job))
     if job.watch:
         which, called = WATCHED[job.watch]
         values[called] = getattr(result.watched[job.watch], which)[:, kept]
@@ -190,8 +190,8 @@ def measure(job: Job) -> Measured:
     return Measured(*counts, result.diverged, time.perf_counter() - begun, values)
 
 
-def _updates(problem: Problem, result: RunResult) -> dict[str, FloatArray]:
-    error = update_error(problem, result, MONTE_CARLO)
+def _updates(result: RunResult) -> dict[str, FloatArray]:
+    error = update_error(result, n_draws=MONTE_CARLO)
     return {
         "update_sampled": error.sampled,
         "update_error": error.mean_squared,
