@@ -39,7 +39,7 @@ if TYPE_CHECKING:
         WholeDataVRGreedyGQ,
     )
     from gqlab.algorithms.schedules import Decay, LinearDecay
-    from gqlab.data import Transitions, collect, health
+    from gqlab.data import Health, Transitions, collect, health
     from gqlab.encoders import RBF, Fourier, Identity, OneHot, TileCoder
     from gqlab.grids.grid import grid, open_grid, vary
     from gqlab.grids.grid_result import GridResult
@@ -53,9 +53,10 @@ if TYPE_CHECKING:
     from gqlab.lab.variance import UpdateError, update_error
     from gqlab.learn.agent.agent import Agent
     from gqlab.learn.agent.callbacks import Callback, CheckpointCallback, EvalCallback, StopOnReward
-    from gqlab.learn.evaluation import importance_sampling
+    from gqlab.learn.evaluation import ImportanceSampling, importance_sampling
     from gqlab.learn.fit.fit import fit
-    from gqlab.learn.linear_q import Evaluation, LinearQ
+    from gqlab.learn.linear_q import LinearQ
+    from gqlab.learn.playing import Evaluation, evaluate
     from gqlab.mdp.finite import FiniteMDP
     from gqlab.measure.watch import Watch, Watched
     from gqlab.operators import EpsilonGreedy, FixedPolicy, Greedy, Mellowmax, Operator, Softmax
@@ -76,7 +77,7 @@ LAZY = {
     "Decay": "gqlab.algorithms.schedules",
     "EpsilonGreedy": "gqlab.operators",
     "EvalCallback": "gqlab.learn.agent.callbacks",
-    "Evaluation": "gqlab.learn.linear_q",
+    "Evaluation": "gqlab.learn.playing",
     "FiniteMDP": "gqlab.mdp.finite",
     "FittedQ": "gqlab.algorithms",
     "FixedPolicy": "gqlab.operators",
@@ -85,7 +86,9 @@ LAZY = {
     "Greedy": "gqlab.operators",
     "GreedyGQ": "gqlab.algorithms",
     "GridResult": "gqlab.grids.grid_result",
+    "Health": "gqlab.data",
     "Identity": "gqlab.encoders",
+    "ImportanceSampling": "gqlab.learn.evaluation",
     "LSPI": "gqlab.algorithms",
     "LeastSquaresGreedyGQ": "gqlab.algorithms",
     "LinearDecay": "gqlab.algorithms.schedules",
@@ -119,6 +122,7 @@ LAZY = {
     "baird": "gqlab.problems.baird",
     "collect": "gqlab.data",
     "compare_plot": "gqlab.lab.curves",
+    "evaluate": "gqlab.learn.playing",
     "fit": "gqlab.learn.fit.fit",
     "floor": "gqlab.lab.floor",
     "garnet": "gqlab.problems.garnet",
@@ -195,7 +199,9 @@ __all__ = [
     "Greedy",
     "GreedyGQ",
     "GridResult",
+    "Health",
     "Identity",
+    "ImportanceSampling",
     "LeastSquaresGreedyGQ",
     "LinearDecay",
     "LinearQ",
@@ -228,6 +234,7 @@ __all__ = [
     "check",
     "collect",
     "compare_plot",
+    "evaluate",
     "fit",
     "floor",
     "garnet",

@@ -283,7 +283,7 @@ VALID: dict[str, Callable[[], st.SearchStrategy[Any]]] = {
     "health.encoder": lambda: one(None, gq.Fourier(2), gq.TileCoder(2, 3), gq.OneHot(S)),
     "health.target": lambda: one(None, EVALUATION.target, lambda x: np.full((len(x), A), 1 / A)),
     "env": lambda: one("FrozenLake-v1", "CartPole-v1"),
-    "collect.policy": lambda: one(None, lambda observation: 1),
+    "collect.policy": lambda: one(None, lambda rows: np.ones(len(rows), int)),
     "observations": lambda: one([0, 1, 2], np.zeros((3, 2)), np.ones((3, 1), np.float32)),
     "next_observations": lambda: one(None, [1, 2, 3], np.zeros((3, 2))),
     "actions": lambda: one([0, 1, 0], np.zeros((3, 1))),
@@ -324,6 +324,7 @@ VALID: dict[str, Callable[[], st.SearchStrategy[Any]]] = {
     "rows": lambda: one(None, "shuffled", "drawn", "in order"),
     "checkpoint": lambda: one(None, "no/such/folder/passes.npz"),
     "fit.theta0": lambda: one(None),
+    "evaluate.policy": lambda: one(lambda rows: np.zeros(len(rows), int)),
     "importance_sampling.policy": lambda: one(lambda x: np.full((len(x), A), 1 / A)),
     "engine": lambda: one(None, "threads"),
     "store": lambda: one(None, "store", "another/store"),
@@ -388,7 +389,7 @@ def public_methods(owner: type) -> list[str]:
 
 #: What only carries results, or is made by no user.
 NOT_CALLED = {
-    gq.Algorithm, gq.Callback, gq.Evaluation, gq.Floor, gq.Trajectory, gq.UpdateError, gq.Watched, gq.RunResult, gq.GridResult, gq.Transitions, theory.Choice, theory.GreedyReport,
+    gq.Algorithm, gq.Callback, gq.Evaluation, gq.Floor, gq.Health, gq.ImportanceSampling, gq.Trajectory, gq.UpdateError, gq.Watched, gq.RunResult, gq.GridResult, gq.Transitions, theory.Choice, theory.GreedyReport,
     theory.Practical, theory.Repair, theory.Report, theory.Schedule, theory.Sharp, theory.Statement, theory.StepSizes, theory.Tried,
 }  # fmt: skip
 

@@ -58,13 +58,16 @@ def plain_solve(chunk, x, x_after, pi, pi_after, discount, c, extremes):
         V0 = begin @ theta + lost_first * value
         seen = np.diag(C) > 0
         prior = lam**2 * tau2 * ((u[~seen] @ big_c[~seen]) ** 2 + (u[seen] ** 2).sum())
-        variance = V0.var(ddof=1) / m + (w**2 * (delta**2 + h * sigma2)).sum() + prior
-        psi = V0 + m * np.array([(w * delta)[i : j + 1].sum() for i, j in zip(first, last, strict=True)])
+        through_v0 = lam * u @ big_c * (r - v0 * (1 - discount * live)) / (1 - discount * live).sum()
+        moved = w * delta + through_v0
+        variance = V0.var(ddof=1) / m + (moved**2).sum() + (w**2 * h).sum() * sigma2 + prior
+        psi = V0 + m * np.array([moved[i : j + 1].sum() for i, j in zip(first, last, strict=True)])
         gain = psi - G
         gain_variance = gain.var(ddof=1) / m + (w**2 * h).sum() * sigma2 + prior
         return SimpleNamespace(
             value=V0.mean(), se=np.sqrt(variance), gain=gain.mean(), gain_se=np.sqrt(gain_variance), lam=lam,
-            unsupported=lam * u @ big_c, ess=w.sum() ** 2 / (w**2).sum(), theta=theta, now=G.mean(), psi=psi,
+            unsupported=lam * u @ big_c, ess=w.sum() ** 2 / (w**2).sum(), theta=theta, now=G.mean(), psi=psi, moved=moved, phi=phi, ahead=X, target=target, begin=begin,
+            shares=1 - discount * live, c=big_c,
         )  # fmt: skip
 
     def kept(x, p):

@@ -75,6 +75,27 @@ def test_every_number_is_that_of_the_dense_form(features, n_rows):
     assert estimate.thin or n_rows == 600
 
 
+@pytest.mark.parametrize("n_rows", [60, 600])
+def test_a_row_moves_the_answer_as_its_influence_says(n_rows):
+    """The derivative of the value by the weight of each row, λ and the first states as they are: wδ + κe."""
+    behavior, target = policies(6, 3, 1)
+    chunk = sampled_log(ending(), behavior, n_rows, 12, seed=5).to_chunk()
+    s, t = chunk.observations[:, 0].astype(int), chunk.next_observations[:, 0].astype(int)
+    plain = plain_solve(chunk, np.eye(6)[s], np.eye(6)[t], target[s], target[t], 0.9, np.ones(6), (0, 0))
+
+    def value(weights):
+        v0 = (weights * chunk.rewards).sum() / (weights * plain.shares).sum()
+        weighted = plain.phi * weights[:, None]
+        A = weighted.T @ plain.ahead + plain.lam * np.eye(18)
+        theta = np.linalg.solve(A, weighted.T @ plain.target + plain.lam * v0 * plain.c)
+        return (plain.begin @ theta).mean()
+
+    step = 1e-5
+    each = [(value(1 + step * row) - value(1 - step * row)) / (2 * step) for row in np.eye(n_rows)]
+    np.testing.assert_allclose(plain.moved, each, rtol=1e-5, atol=1e-9)
+    assert np.abs(plain.moved).max() > 1e-4
+
+
 def test_against_another_policy_the_gain_is_that_of_the_episodes_in_pairs():
     mdp = ending()
     behavior, target = policies(6, 3, 1)

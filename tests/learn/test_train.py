@@ -220,7 +220,11 @@ def test_finished_agents_are_kept_and_repeat_themselves(tmp_path, monkeypatch):
     calls: list[tuple[int, int]] = []
     first = runs.run_cells(cells, tmp_path, 1, lambda done, of, left: calls.append((done, of)))
     assert calls == [(1, 2), (2, 2)]
-    alone = gq.Agent("MountainCar-v0", seed=0, **cells[1].arguments()).learn(300).evaluate(1, seed=runs.EVALUATION)
+    alone = (
+        gq.Agent("MountainCar-v0", seed=0, **cells[1].arguments())
+        .learn(300)
+        .evaluate(n_episodes=1, seed=runs.EVALUATION)
+    )
     assert first[cells[1]]["returns"] == alone.returns.tolist()
     monkeypatch.setattr(runs, "measure", None)  # nothing is left to be done
     assert runs.run_cells(cells, tmp_path, 1, lambda *_: None) == first

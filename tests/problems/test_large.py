@@ -16,7 +16,7 @@ from gqlab.mdp import finite as mdp
 from gqlab.rules.dispatch import at
 from gqlab.samples import ahead
 from gqlab.samples.random import alias_table, alias_tables
-from gqlab.samples.streams import Identity
+from gqlab.samples.streams import RunIdentity
 from gqlab.samples.tables import join_tables
 
 RNG = np.random.default_rng(5)
@@ -268,7 +268,7 @@ def test_a_chain_that_looks_ahead_draws_the_same_samples(monkeypatch):
     drawn = np.empty((2, 2000), dtype=np.uint32)
     for k in range(3):
         for out, tables in zip(drawn, (plain, early), strict=True):
-            steps._trajectory(at(tables.stream, k), Identity(np.uint64(7), k), out)
+            steps._trajectory(at(tables.stream, k), RunIdentity(np.uint64(7), k), out)
         assert np.array_equal(*drawn)
 
 

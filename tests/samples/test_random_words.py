@@ -15,7 +15,7 @@ from gqlab.lab.check import svrg_part
 from gqlab.rules.dispatch import at
 from gqlab.rules.memory import Sizes
 from gqlab.rules.point import DensePoint, Rates
-from gqlab.samples.streams import STOP_LOOK, Identity, World
+from gqlab.samples.streams import STOP_LOOK, RunIdentity, World
 from gqlab.samples.tables import problem_tables
 from helpers.policy_steps import policy_gradient_estimate
 from helpers.random_words import key, word
@@ -77,7 +77,7 @@ def step_once(estimator, world, point, rates, d, A):
 def world_of(problem: gq.Problem, stop: int) -> World:
     tables = problem_tables(problem)
     flag = np.array([stop], dtype=np.int64)
-    return World(at(tables.samples, 0), at(tables.chain, 0), Identity(np.uint64(0), 0), flag)
+    return World(at(tables.samples, 0), at(tables.chain, 0), RunIdentity(np.uint64(0), 0), flag)
 
 
 @pytest.mark.parametrize("stop", [0, 1])

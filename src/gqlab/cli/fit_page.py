@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from gqlab.cli.pages import facts_table, number, table, whole_page, written
-from gqlab.learn.linear_q import Evaluation, LinearQ
+from gqlab.learn.linear_q import LinearQ
+from gqlab.learn.playing import Evaluation
 from gqlab.plots.style import BLUE, GREEN, INK, VERMILION, label_powers, short, write_figure
 from gqlab.support.files import write_whole
 
@@ -44,7 +45,7 @@ USAGE = """import gqlab as gq
 
 model = gq.LinearQ.load("model.npz")
 model.q(observation)        # the values of all actions
-model.predict(observation)  # the best of them
+action, _ = model.predict(observation)  # the best of them
 """
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from gqlab.cli.pages import facts_table, number, table, whole_page, written
 from gqlab.learn.agent.agent import Agent
 from gqlab.learn.agent.train import Plan, running_mean
-from gqlab.learn.linear_q import Evaluation
+from gqlab.learn.playing import Evaluation
 from gqlab.plots.style import BLUE, SOFT, VERMILION, short, write_figure
 
 #: Episodes that the line of the figure is a mean of.
@@ -93,7 +93,7 @@ def usage(plan: Plan) -> str:
         'model = gq.LinearQ.load("model.npz")\n'
         f'env = gymnasium.make("{plan.env}")\n'
         "observation, _ = env.reset()\n"
-        "action = model.predict(observation)\n\n"
+        "action, _ = model.predict(observation)\n\n"
         'agent = gq.Agent.load("agent.npz")  # goes on where it stopped\n'
         "agent.learn(10_000)\n"
     )

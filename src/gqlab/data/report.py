@@ -25,10 +25,10 @@ def health(data: Transitions, encoder: Any = None, target: Any = None, discount:
     encoder : encoder, optional
         Adds what its features see: coverage, rank and eigenvalues of C = mean of φφᵀ, observations outside its bounds.
         One that is not fitted is fitted to the data, in a copy.
-    target : FixedPolicy or callable, optional
+    target : policy, optional
         Adds the effective sample size of its importance weights, where the data hold behaviour probabilities. A
-        function from observations (n, dim) to the probabilities of all actions (n, n_actions), or a table over states
-        where the observation is the state.
+        LinearQ, an Agent, a function of observations (n, size) that gives probabilities (n, n_actions), or a
+        FixedPolicy or a table where the observation is the state.
     discount : float
         γ, for the largest ``|Q|`` that makes sense.
 

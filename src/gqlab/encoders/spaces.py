@@ -92,6 +92,29 @@ class Flattener:
         """The observations of a vector environment, batched as Gymnasium does it: (n, size)."""
         return self._flat(observation, batched=True)
 
+    def rows(self, observation: Any) -> tuple[FloatArray, bool]:
+        """Observations as rows (n, size), and whether it is a single one: of the space, batched, or an array of rows.
+
+        Examples
+        --------
+        >>> from gymnasium.spaces import Discrete
+        >>> from gqlab.encoders.spaces import Flattener
+        >>> flat = Flattener(Discrete(4))
+        >>> flat.rows(3), flat.rows([3]), flat.rows(np.array([[3.0]]))
+        ((array([[3.]]), True), (array([[3.]]), False), (array([[3.]]), False))
+        """
+        if isinstance(observation, np.ndarray) and observation.ndim == 2 and observation.shape[1] == self.size:
+            given = checks.numbers("observation", observation)
+            checks.finite("observation", given)
+            return given, False
+        try:
+            return self.flatten(observation)[None], True
+        except ValueError as error:
+            try:
+                return self.flatten_batch(observation), False
+            except ValueError:
+                raise error from None
+
     def _flat(self, observation: Any, *, batched: bool) -> FloatArray:
         parts: list[FloatArray] = []
         for leaf in self._leaves:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from gqlab.engine.compiled import entry
 from gqlab.engine.interrupts import heard_interrupts
-from gqlab.engine.loop import Parts, Task, advance
+from gqlab.engine.loop import DeviceTask, Parts, advance
 from gqlab.engine.memory import allocate, compiled_sizes
 
 #: Seconds between two looks at the work: how often the progress bar moves.
@@ -30,7 +30,7 @@ def default_threads() -> int:
 
 
 def advance_all(
-    task: Task, layout: Parts, d: int, A: int, threads: int, progress: Callable[[], None], stop: Any = None
+    task: DeviceTask, layout: Parts, d: int, A: int, threads: int, progress: Callable[[], None], stop: Any = None
 ) -> None:
     """Take every run to its end; ``progress`` is called now and then. Ctrl-C stops it within milliseconds.
 

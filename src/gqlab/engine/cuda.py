@@ -17,7 +17,7 @@ from numba import config, cuda
 from gqlab.engine import cuda_kernels
 from gqlab.engine.cuda_kernels import Shape
 from gqlab.engine.layout import Group
-from gqlab.engine.loop import Parts, Plan, Records, Runs, Task
+from gqlab.engine.loop import DeviceTask, Parts, Records, RunPlan, Runs
 from gqlab.engine.records import record_count
 from gqlab.rules.dispatch import is_parameter
 
@@ -53,10 +53,10 @@ def kernel_shape(group: Group) -> Shape:
     )
 
 
-def _advance_block(group: Group, shape: Shape, shared: Task, rows: slice, progress: Callable[[], None]) -> None:
+def _advance_block(group: Group, shape: Shape, shared: DeviceTask, rows: slice, progress: Callable[[], None]) -> None:
     """Take a block of runs to their end."""
     task = group.task
-    plan, runs = Plan(*(column[rows] for column in task.plan)), Runs(*(column[rows] for column in task.runs))
+    plan, runs = RunPlan(*(column[rows] for column in task.plan)), Runs(*(column[rows] for column in task.runs))
     n = len(plan.seed)
     begin = int(plan.first_record[0])
     end = int(plan.first_record[-1]) + record_count(int(plan.n_updates[-1]), task.records.every)

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import config, cuda
 
-from gqlab.engine.loop import Parts, Task, advance
+from gqlab.engine.loop import DeviceTask, Parts, advance
 from gqlab.rules.dispatch import is_parameter, rule
 from gqlab.rules.gradient import Dense, Samples
 from gqlab.rules.memory import SAMPLE, Array
@@ -55,7 +55,7 @@ TABLE_COLUMNS = (
 )
 
 
-class Place(NamedTuple):
+class ArrayPlace(NamedTuple):
     """Where an array of a thread is."""
 
     part: str  # "point", "estimator" or "watch"
@@ -71,7 +71,7 @@ class Shape(NamedTuple):
     """All that decides the text of a kernel."""
 
     kinds: tuple[type, type, type]  # of the point, the estimator and the watch
-    places: tuple[Place, ...]
+    places: tuple[ArrayPlace, ...]
     d: int  # 0: known at run time
     A: int
     dtype: str
@@ -89,7 +89,7 @@ class Shape(NamedTuple):
 
 def place_arrays(
     arrays: Iterable[tuple[str, str, Array, np.dtype[Any]]], local: bool, sample_type: np.dtype[Any]
-) -> tuple[Place, ...]:
+) -> tuple[ArrayPlace, ...]:
     """Where the arrays (part, field, declaration, dtype) of a thread go."""
     found = [
         (part, field, array, sample_type if array.kind == SAMPLE else dtype) for part, field, array, dtype in arrays
@@ -106,7 +106,7 @@ def place_arrays(
     for part, field, array, dtype in found:
         where = LOCAL if array.near and local else SHARED if (part, field) in shared else COLUMN
         first = columns.get(dtype.name, 0)
-        place = Place(
+        place = ArrayPlace(
             part=part, field=field, where=where, size=array.size, dtype=dtype.name, fill=array.fill, first=first
         )
         places.append(place)
@@ -147,7 +147,7 @@ def make_kernel(shape: Shape) -> Any:
     scope: dict[str, Any] = {
         "np": np, "cuda": cuda, "advance": rule(advance), "fill_up": fill_up, "copy_together": copy_together,
         "BLOCK": BLOCK,
-        "Dense": Dense, "Samples": Samples, "Chain": Chain, "Tables": Tables, "Task": Task, "Parts": Parts,
+        "Dense": Dense, "Samples": Samples, "Chain": Chain, "Tables": Tables, "DeviceTask": DeviceTask, "Parts": Parts,
         "Point": shape.kinds[0], "Estimator": shape.kinds[1], "Watch": shape.kinds[2],
     }  # fmt: skip
     scope.update({name: np.dtype(name).type for name in _dtypes(shape)})
@@ -221,6 +221,6 @@ def _table_lines(shape: Shape) -> list[str]:
 
     samples = rebuilt(Samples, "samples", {"features": rebuilt(Dense, "features", {})})
     tables = f"Tables(samples={samples}, stream={rebuilt(Chain, 'stream', {})}, exact=task.tables.exact)"
-    others = ", ".join(f"{field}=task.{field}" for field in Task._fields if field != "tables")
-    lines.append(f"task = Task(tables={tables}, {others})")
+    others = ", ".join(f"{field}=task.{field}" for field in DeviceTask._fields if field != "tables")
+    lines.append(f"task = DeviceTask(tables={tables}, {others})")
     return lines

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from gqlab.algorithms import Algorithm
 from gqlab.algorithms.schedules import Decay, join_schedules
 from gqlab.engine.cells import Cell, Resumable, Settings
-from gqlab.engine.loop import KeptFirst, Parts, Plan, Records, Runs, Task
+from gqlab.engine.loop import DeviceTask, KeptFirst, Parts, Records, RunPlan, Runs
 from gqlab.engine.memory import Room, compiled_size, declared, dtype_of, is_unrolled
 from gqlab.measure.compiled import exact_tables
 from gqlab.measure.watch import QUANTITIES, Unwatched, Watching, watch_parameters
@@ -87,7 +87,7 @@ class Group:
         if settings.watch:
             tables = tables._replace(exact=exact_tables(self.problems, kinds))
         with np.errstate(over="ignore"):  # of a cast to single precision: named below
-            self.task = Task(
+            self.task = DeviceTask(
                 tables=tables,
                 schedule=join_schedules([cell.algorithm for cell in cells], self.counts, settings.dtype),
                 kept=KeptFirst(self._kept_first("", self.estimator), self._kept_first("watch.", self.watch)),
@@ -171,10 +171,10 @@ class Group:
         }
         return kind(*(self._parameter(kind, f) if is_parameter(kind, f) else rooms[f] for f in kind._fields))
 
-    def _plan(self, first_record: NDArray[Any]) -> Plan:
+    def _plan(self, first_record: NDArray[Any]) -> RunPlan:
         n_updates = self.per_run([u[-1] for u in self.updates])
         watching = sum(watch.cost(self.sizes.states) for watch in self.settings.watch)
-        return Plan(
+        return RunPlan(
             problem=self.per_run([self.place[cell.problem] for cell in self.cells]),
             seed=self.per_run([cell.seed for cell in self.cells], np.uint64),
             number=np.concatenate([np.arange(n) for n in self.counts]),

@@ -19,13 +19,13 @@ from gqlab.rules.dispatch import at, rule
 from gqlab.rules.point import put, take
 from gqlab.rules.vectors import entry_of
 from gqlab.samples.random import OUTPUT, unit, word
-from gqlab.samples.streams import Identity, World, key, start
+from gqlab.samples.streams import RunIdentity, World, key, start
 
 #: Numbers that pass through the updates between two looks at the stop flag: about a millisecond.
 SEGMENT_NUMBERS = 1 << 17
 
 
-class Plan(NamedTuple):
+class RunPlan(NamedTuple):
     """What each run is to do."""
 
     problem: Any  # (n_runs,)  which of the problems in the tables
@@ -68,7 +68,7 @@ class KeptFirst(NamedTuple):
     watch: Any
 
 
-class Task(NamedTuple):
+class DeviceTask(NamedTuple):
     """All that a device is given."""
 
     tables: Any
@@ -161,7 +161,7 @@ def advance(task, layout, first, last, stop, d_size, A_size):
     plan, runs, records = task.plan, task.runs, task.records
     for run in range(first, last):
         problem = plan.problem[run]
-        identity = Identity(plan.seed[run], plan.number[run])
+        identity = RunIdentity(plan.seed[run], plan.number[run])
         world = World(at(task.tables.samples, problem), at(task.tables.stream, problem), identity, stop)
         exact = at(task.tables.exact, problem)
         schedule, estimator, watch = at(task.schedule, run), at(estimators, run), at(watches, run)

@@ -23,8 +23,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from gqlab.exact import stationary
-from gqlab.exact.moments import Means, Moments, PossibleTransitions, moments, possible_transitions
-from gqlab.exact.objective import Objective
+from gqlab.exact.moments import FeatureMoments, Means, PossibleTransitions, moments, possible_transitions
+from gqlab.exact.objective import ProjectedBellmanError
 from gqlab.mdp import values
 from gqlab.operators.base import Operator
 from gqlab.support import checks
@@ -34,7 +34,7 @@ from gqlab.support.checks import FloatArray
 BATCH_NUMBERS = 2_000_000
 
 
-class Setting(Means, Protocol):
+class ExactSetting(Means, Protocol):
     """What exact quantities are of: means, and the operator that makes a policy of θ."""
 
     @property
@@ -46,15 +46,17 @@ class Setting(Means, Protocol):
 class Exact(checks.Frozen):
     """The exact quantities of one problem. ``theta`` is (..., d): every leading axis is batched."""
 
-    def __init__(self, problem: Setting) -> None:
+    def __init__(self, problem: ExactSetting) -> None:
         self._problem = problem
         self._n_rows, self._dim = problem.rows.shape  # S·A, d
         #: μ, the stationary distribution of the behaviour policy's chain, (S,).
         self.stationary: FloatArray = checks.frozen(problem.mdp.stationary(problem.behavior, "behavior"))
         #: (C, b, K), of which every mean over D and P is made.
-        self.moments: Moments = moments(problem, self.stationary)
+        self.moments: FeatureMoments = moments(problem, self.stationary)
         #: J of these means, (1, k, …).
-        self.objective = Objective(problem.rows, problem.target, Moments(*(m[None] for m in self.moments)))
+        self.objective = ProjectedBellmanError(
+            problem.rows, problem.target, FeatureMoments(*(m[None] for m in self.moments))
+        )
 
     @property
     def feature_covariance(self) -> FloatArray:

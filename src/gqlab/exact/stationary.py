@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gqlab.exact.objective import Objective
+from gqlab.exact.objective import ProjectedBellmanError
 from gqlab.operators import FixedPolicy, Operator
 from gqlab.support.checks import FloatArray
 
@@ -42,7 +42,7 @@ class Found:
         return self.gradient_norm <= np.maximum(TOLERANCE, self.rounding)
 
 
-def stationary_point(objective: Objective, theta0: FloatArray) -> FloatArray:
+def stationary_point(objective: ProjectedBellmanError, theta0: FloatArray) -> FloatArray:
     """A zero of ∇J, (d,), found from θ_0 (d,); ``ValueError`` where the search ends at none."""
     found, target = descend(objective, theta0[None]), objective.target
     if not np.isfinite(found.gradient_norm[0]):
@@ -68,7 +68,7 @@ def none_need_exist(target: Operator) -> str:
     return f"under {target!r}, which is not known to be smooth, none need exist"
 
 
-def fixed_point(objective: Objective) -> FloatArray:
+def fixed_point(objective: ProjectedBellmanError) -> FloatArray:
     """The θ with E[δφ] = b − Aθ = 0, (d,), of an objective with a :class:`FixedPolicy`."""
     if not isinstance(objective.target, FixedPolicy):
         raise ValueError(f"target is {objective.target!r}: only a FixedPolicy has a fixed point; see stationary_point")
@@ -82,7 +82,7 @@ def fixed_point(objective: Objective) -> FloatArray:
     return np.asarray(np.linalg.solve(A, b), dtype=np.float64)
 
 
-def descend(objective: Objective, theta0: FloatArray) -> Found:
+def descend(objective: ProjectedBellmanError, theta0: FloatArray) -> Found:
     """Newton steps from each θ (n, d) to ‖∇J‖ ≤ ``TOLERANCE``, or to where none of them leads further down.
 
     The objective has n sets of means, one for each θ. A search whose J leaves the finite numbers ends, with a norm that
@@ -92,7 +92,7 @@ def descend(objective: Objective, theta0: FloatArray) -> Found:
         return _descend(objective, theta0)
 
 
-def _descend(objective: Objective, theta0: FloatArray) -> Found:
+def _descend(objective: ProjectedBellmanError, theta0: FloatArray) -> Found:
     theta, n = theta0.copy(), len(theta0)
     norm, rounding, steps = np.empty(n), np.empty(n), np.zeros(n, dtype=np.int64)
     active = np.arange(n)  # the searches that go on
@@ -130,7 +130,7 @@ def _descend(objective: Objective, theta0: FloatArray) -> Found:
     return Found(theta, norm, rounding, steps)
 
 
-def _rounding(objective: Objective, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _rounding(objective: ProjectedBellmanError, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
     """What the rounding of m = E[δφ], a sum of terms like b and Cθ, leaves unknown of J and of ‖∇J‖, (n,) each."""
     C, b, _ = objective.means
     sizes = np.linalg.norm(b, axis=-1) + np.linalg.norm(np.einsum("nij,nj->ni", C, theta), axis=-1)

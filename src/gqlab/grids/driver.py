@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from gqlab.grids.batches import Batches
 from gqlab.grids.description import Sweep
-from gqlab.grids.store import Store, StoredResults, Unpacked, create_store
+from gqlab.grids.store import GridStore, StoredResults, Unpacked, create_store
 from gqlab.lab.execute import load_cuda
 from gqlab.lab.results import RunResult
 from gqlab.support.files import writing
@@ -22,7 +22,7 @@ from gqlab.tasks.base import Engine, Outcome, run_tasks
 class Collected:
     """Where the results of a run go: to a store, or into memory."""
 
-    def __init__(self, sweep: Sweep, store: Store | None) -> None:
+    def __init__(self, sweep: Sweep, store: GridStore | None) -> None:
         self.sweep, self.store = sweep, store
         self.results: list[RunResult | None] = [None] * (0 if store is not None else len(sweep))
         self.failed: dict[int, str] = {}

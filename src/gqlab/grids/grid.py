@@ -16,7 +16,7 @@ from gqlab.engine.cells import Settings, precision
 from gqlab.grids.description import Sweep, axes_of
 from gqlab.grids.driver import run_sweep
 from gqlab.grids.grid_result import Chosen, GridResult
-from gqlab.grids.store import Store, StoredResults, open_store
+from gqlab.grids.store import GridStore, StoredResults, open_store
 from gqlab.lab.execute import execute
 from gqlab.lab.results import RunResult
 from gqlab.lab.run import DEFAULT_RUNS
@@ -170,7 +170,7 @@ def open_grid(
     )
 
 
-def _known(problems: Problem | Sequence[Problem], store: Store) -> list[Problem]:
+def _known(problems: Problem | Sequence[Problem], store: GridStore) -> list[Problem]:
     """The problems of a store, by their fingerprints."""
     given, wanted = checks.several("problems", problems), store.description.problems
     if len(given) != len(wanted):

@@ -120,7 +120,7 @@ class Files:
         return self.token != "" and (self.folder / self.token).is_file()
 
 
-class Store:
+class GridStore:
     """The finished cells of a sweep in a folder; :func:`create_store` and :func:`open_store` make one."""
 
     def __init__(self, folder: Path, description: Description) -> None:
@@ -202,7 +202,7 @@ class StoredResults(Sequence[RunResult]):
     ``n_computed`` of them are new.
     """
 
-    def __init__(self, store: Store, problems: Sequence[Problem] | None = None, n_computed: int = 0) -> None:
+    def __init__(self, store: GridStore, problems: Sequence[Problem] | None = None, n_computed: int = 0) -> None:
         self.store, self.problems, self.n_computed = store, problems, n_computed
 
     def __len__(self) -> int:
@@ -226,7 +226,7 @@ class StoredResults(Sequence[RunResult]):
         return f"<{len(self)} results in {self.store.folder}>"
 
 
-def create_store(path: Any, description: Description) -> Store:
+def create_store(path: Any, description: Description) -> GridStore:
     """The store of a sweep: a new one, or the one that is there, if it is of this very sweep and code."""
     folder = Path(checks.path("store", path))
     name = f"store is {checks.shown(str(folder))}"
@@ -247,10 +247,10 @@ def create_store(path: Any, description: Description) -> Store:
             _check_same(name, file, description)
     for parts in folder.glob("cells/*"):
         clear_parts(parts)
-    return Store(folder, description)
+    return GridStore(folder, description)
 
 
-def open_store(path: Any) -> Store:
+def open_store(path: Any) -> GridStore:
     """The store of a sweep that somebody made."""
     folder = Path(checks.path("path", path))
     file = folder / "sweep.json"
@@ -258,7 +258,7 @@ def open_store(path: Any) -> Store:
         raise ValueError(
             f"path is {checks.shown(str(folder))}, which is not the store of a sweep: it has no sweep.json"
         )
-    return Store(folder, _read_description(file))
+    return GridStore(folder, _read_description(file))
 
 
 def _check_same(name: str, file: Path, description: Description) -> None:

@@ -2,11 +2,12 @@
 
     u = (A + λI)⁻ᵀ x₀,  w = φᵀu        the density ratio of each row, from the same factorisation
     value = mean V(s₀)                 over the m first states of episodes
-    se²   = var V(s₀)/m + Σ w²(δ² + hσ²) + λ²τ²[(Σ_unseen u c)² + Σ_seen u²]
+    e     = r − v0(1 − γ·live),  κ = unsupported/Σ(1 − γ·live)     v0 is made of rows as well: how it moves the answer
+    se²   = var V(s₀)/m + Σ (wδ + κe)² + Σ w²hσ² + λ²τ²[(Σ_unseen u c)² + Σ_seen u²]
     unsupported = λ uᵀc                the share of the answer that is the prior's, not the rows'
     ess   = (Σw)²/Σw²                  effective rows
 
-    ψ_i = V(s₀ᵢ) + m Σ_{t∈i} wδ        what episode i says of the policy,
+    ψ_i = V(s₀ᵢ) + m Σ_{t∈i} (wδ + κe) what episode i says of the policy,
     G_i = Σ γ^t r + γ^T V_b(s_T) + m Σ_{t∈i} w_b δ_b     and of what runs now; the last two where it was cut off
 
     gain = mean(ψ − G),  its variance that of ψ − G over m, plus the terms of leverage and prior
@@ -104,7 +105,7 @@ class Side(NamedTuple):
     u: FloatArray  # (d,)
     numbers: dict[str, float]  # by the names of NUMBERS
     starts: FloatArray  # (m,)  V(s₀)
-    corrections: FloatArray  # (m,)  Σ wδ
+    corrections: FloatArray  # (m,)  Σ (wδ + κe)
 
     @property
     def psi(self) -> FloatArray:

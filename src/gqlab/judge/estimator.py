@@ -89,7 +89,8 @@ class Estimator:
         seen = self.seen
         mean = seen.reward_sum / seen.n_rows
         self.spread = max(seen.most - mean, mean - seen.least)
-        self.v0 = seen.reward_sum / (seen.n_rows - self.gamma * (seen.n_rows - seen.n_terminated))
+        self.denominator = seen.n_rows - self.gamma * (seen.n_rows - seen.n_terminated)  # Σ (1 − γ·live)
+        self.v0 = seen.reward_sum / self.denominator
 
     def _constant(self) -> FloatArray:
         """c of one action, (K,): exact where features are binary, else by least squares of 1 on x."""
@@ -156,9 +157,15 @@ class Estimator:
         m, P = self.seen.n_episodes, len(solved)
         shape = self.A, -1
         judged = [
-            (one.policy, Judged(one.solution.theta.reshape(shape), one.u.reshape(shape), one.inverse, one.left_out))
+            (
+                one.policy,
+                Judged(
+                    one.solution.theta.reshape(shape), one.u.reshape(shape), one.inverse, one.left_out, self.v0,
+                    one.solution.lam * float(one.u @ self.c) / self.denominator,
+                ),
+            )
             for one in solved
-        ]
+        ]  # fmt: skip
         returns, corrections, starts, numbers = np.zeros(m), np.zeros((1 + P, m)), np.zeros((P, m)), 0.0
         for part in self.each(passes.second_pass, judged, base, (behavior[0][None], behavior[1][None])):
             numbers = numbers + part.numbers

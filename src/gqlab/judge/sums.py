@@ -51,13 +51,15 @@ class Judged(NamedTuple):
     u: FloatArray  # (A, K)
     inverse: Any  # (C + λI)⁻¹; None where no leverage is asked for
     left_out: float | None = None  # the value of pairs whose leverage is above UNSEEN; None: they are not left out
+    v0: float = 0.0
+    prior: float = 0.0  # κ = λuᵀc / Σ(1 − γ·live): how much of the answer is v0, for each unit of its denominator
 
 
 class Residuals(NamedTuple):
     """Of one policy: numbers over all rows, and sums for each episode of the block."""
 
     numbers: FloatArray  # (len(NUMBERS),)
-    corrections: FloatArray  # (n_episodes,)  Σ wδ
+    corrections: FloatArray  # (n_episodes,)  Σ (wδ + κe)
     starts: FloatArray  # (n_starts,)  V(s₀)
 
 
@@ -193,11 +195,12 @@ def policy_sums(m: Matrices, block: Block, pi: FloatArray, discount: float, inve
 
 
 class RowValues(NamedTuple):
-    """Of every row of a block: the weight, the residual and the leverage."""
+    """Of every row of a block: the weight, the residual, the leverage, and how the row moves the answer."""
 
     w: FloatArray
     delta: FloatArray
     h: FloatArray
+    moved: FloatArray  # wδ + κ(r − v0(1 − γ·live)): by its residual, and through v0
     starts: FloatArray  # V(s₀) of the rows that begin an episode
 
 
@@ -216,20 +219,22 @@ def row_values(m: Matrices, block: Block, pi: FloatArray, discount: float, judge
     delta, V = deltas(m, block, pi, discount, judged)
     x = block.x[block.first]
     w = m.values(x, judged.u)[np.arange(len(x)), block.action]
-    return RowValues(w, delta, m.leverage(x, block.action, judged.inverse), V[block.first[block.starts]])
+    through_prior = judged.prior * (block.reward - judged.v0 * (1 - discount * block.live))
+    h = m.leverage(x, block.action, judged.inverse)
+    return RowValues(w, delta, h, w * delta + through_prior, V[block.first[block.starts]])
 
 
 def residuals(block: Block, rows: RowValues, base: RowValues | None = None) -> Residuals:
     """The sums of a policy's rows; ``base``: those of the policy that it is compared with."""
-    w, delta, h, starts = rows
+    w, delta, h, moved, starts = rows
     left = np.maximum(1 - h, 0.0)
     with_base = (0.0, 0.0) if base is None else ((w * base.w * h).sum(), delta @ base.delta)
     squares = w * w
     numbers = (
-        w.sum(), squares.sum(), (squares * delta * delta).sum(), (squares * h).sum(), (squares * left).sum(),
+        w.sum(), squares.sum(), moved @ moved, (squares * h).sum(), (squares * left).sum(),
         (squares * squares * left).sum(), delta @ delta, *with_base,
     )  # fmt: skip
-    return Residuals(np.array(numbers), _by_episode(block, w * delta), starts)
+    return Residuals(np.array(numbers), _by_episode(block, moved), starts)
 
 
 class BehaviorSums(NamedTuple):

@@ -23,7 +23,7 @@ from gqlab.rules.gradient import Samples, evaluate, scatter
 from gqlab.rules.memory import Sizes
 from gqlab.rules.point import DensePoint
 from gqlab.samples.random import BATCH_INDEX, below, stream_key, word
-from gqlab.samples.streams import Identity, InOrder, World, draw, start
+from gqlab.samples.streams import RowsInOrder, RunIdentity, World, draw, start
 from gqlab.samples.tables import problem_tables, sample_table
 from gqlab.support import checks
 from gqlab.support.checks import FloatArray
@@ -53,7 +53,7 @@ def trajectory(problem: Problem, n_samples: int, seed: int = 0, run: int = 0) ->
     tables, n = problem_tables(problem), checks.integer("n_samples", n_samples, least=0)
     checks.memory("n_samples", n, 4 * n)
     drawn = np.empty(n, dtype=np.uint32)
-    _trajectory(at(tables.chain, 0), Identity(_seed(seed), _run(run)), drawn)
+    _trajectory(at(tables.chain, 0), RunIdentity(_seed(seed), _run(run)), drawn)
     return Trajectory(*tables.transitions[drawn].T)
 
 
@@ -246,7 +246,7 @@ def _point(problem: Problem, theta: ArrayLike, omega: ArrayLike) -> DensePoint:
 
 
 def _in_order(samples: Samples) -> World:
-    return World(samples, InOrder(len(samples.row)), Identity(np.uint64(0), 0), np.zeros(1, dtype=np.int64))
+    return World(samples, RowsInOrder(len(samples.row)), RunIdentity(np.uint64(0), 0), np.zeros(1, dtype=np.int64))
 
 
 def _plain(problem: Problem) -> Plain:

@@ -17,12 +17,12 @@ from scipy.sparse import csr_array
 
 from gqlab.engine.compiled import entry
 from gqlab.engine.cpu import map_apart
-from gqlab.exact.moments import Moments, as_dense
-from gqlab.exact.objective import Objective
+from gqlab.exact.moments import FeatureMoments, as_dense
+from gqlab.exact.objective import ProjectedBellmanError
 from gqlab.exact.stationary import DAMPING, descend, is_smooth, none_need_exist
 from gqlab.problems.problem import Problem
 from gqlab.rules.dispatch import at
-from gqlab.samples.streams import STOP_LOOK, Identity, draw, start
+from gqlab.samples.streams import STOP_LOOK, RunIdentity, draw, start
 from gqlab.samples.tables import problem_tables
 from gqlab.support import checks
 from gqlab.support.checks import FloatArray
@@ -150,7 +150,7 @@ def _floors(problem: Problem, counts: NDArray[np.int64], starts: FloatArray) -> 
     return theta, np.where(stationary, exact, np.nan), J[each, best], g[each, best]
 
 
-def empirical_objective(problem: Problem, counts: NDArray[np.int64]) -> Objective:
+def empirical_objective(problem: Problem, counts: NDArray[np.int64]) -> ProjectedBellmanError:
     """J with the counts (n, K) of the transitions in place of D and P."""
     tables, d = problem_tables(problem), problem.dim
     met = np.flatnonzero(counts.any(axis=0))
@@ -161,7 +161,7 @@ def empirical_objective(problem: Problem, counts: NDArray[np.int64]) -> Objectiv
     into = csr_array((np.ones(len(met)), (s_next, np.arange(len(met)))), shape=(problem.mdp.n_states, len(met)))
     discounted = share * tables.samples.discount[met]
     K = np.stack([(into @ (weight[:, None] * phi)).T for weight in discounted])
-    return Objective(problem.rows, problem.target, Moments(0.5 * (C + np.swapaxes(C, -1, -2)), b, K))
+    return ProjectedBellmanError(problem.rows, problem.target, FeatureMoments(0.5 * (C + np.swapaxes(C, -1, -2)), b, K))
 
 
 def count_samples(problem: Problem, at_samples: Sequence[int], seed: int, runs: Sequence[int]) -> NDArray[np.int64]:
@@ -173,7 +173,7 @@ def count_samples(problem: Problem, at_samples: Sequence[int], seed: int, runs: 
     checks.memory("n_samples", at_samples[-1], len(at_samples) * len(runs) * len(tables.transitions))
     counts = np.zeros((len(at_samples), len(runs), len(tables.transitions)), dtype=np.int64)
     ends, chain, stop = np.array(at_samples, dtype=np.int64), at(tables.chain, 0), np.zeros(1, dtype=np.int64)
-    map_apart(lambda k: _count(chain, Identity(np.uint64(seed), runs[k]), ends, counts[:, k], stop), stop, len(runs))
+    map_apart(lambda k: _count(chain, RunIdentity(np.uint64(seed), runs[k]), ends, counts[:, k], stop), stop, len(runs))
     return counts
 
 

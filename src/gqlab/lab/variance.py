@@ -19,7 +19,7 @@ from gqlab.rules.dispatch import at, by_type, rule
 from gqlab.rules.memory import Sizes
 from gqlab.rules.point import DensePoint, Rates
 from gqlab.samples.random import MONTE_CARLO, alias_table, draw_alias, word
-from gqlab.samples.streams import STOP_LOOK, Identity, World, key, start
+from gqlab.samples.streams import STOP_LOOK, RunIdentity, World, key, start
 from gqlab.samples.tables import problem_tables
 from gqlab.support import checks
 from gqlab.support.checks import FloatArray
@@ -90,7 +90,7 @@ def update_error(result: RunResult, *, n_draws: int = 500) -> UpdateError:
     samples, chain, stop = at(tables.samples, 0), at(tables.chain, 0), np.zeros(1, dtype=np.int64)
 
     def measure(run: int) -> None:
-        world = World(samples, chain, Identity(np.uint64(result.metadata["seed"]), run), stop)
+        world = World(samples, chain, RunIdentity(np.uint64(result.metadata["seed"]), run), stop)
         estimator = svrg_part(d, A, problem.mdp.n_states, M) if M else part(Plain, sizes)
         path = result.theta[run].copy(), result.omega[run].copy(), gradient[run].copy()
         steps = M, every, n_draws

@@ -25,7 +25,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from gqlab.mdp import arcs, chains, large_chains, toy_text
-from gqlab.mdp.arcs import Arcs, Entries, Given
+from gqlab.mdp.arcs import Arcs, Given, SparseEntries
 from gqlab.support import checks
 from gqlab.support.checks import FloatArray
 
@@ -111,7 +111,7 @@ class FiniteMDP(checks.Frozen):
             raise ValueError(f"initial[{bad[0]}] is {p0[bad[0]]}, but state {bad[0]} is terminal")
         return checks.frozen(p0 / p0.sum())
 
-    def _keep_dense(self, P: FloatArray | None, reward: Given, discount: Given, kernel: Entries) -> None:
+    def _keep_dense(self, P: FloatArray | None, reward: Given, discount: Given, kernel: SparseEntries) -> None:
         """Keep the (S, A, S) arrays that were given, and for the others what stands where there is no transition."""
         if P is not None:
             P[self.terminal] = 0.0
@@ -331,7 +331,7 @@ class FiniteMDP(checks.Frozen):
         number[keep] = np.arange(n)
         inside = (number[x.s] >= 0) & (number[x.s_next] >= 0)
         place = ((number[x.s] * A + x.a) * n + number[x.s_next])[inside]
-        P, r = (Entries(n, A, place, column[inside]) for column in (x.probability, x.reward))
+        P, r = (SparseEntries(n, A, place, column[inside]) for column in (x.probability, x.reward))
         scalar = checks.plain_array("discount", discount).ndim == 0
         gamma = discount if scalar else checks.array("discount", discount, (S, A, S))[np.ix_(keep, np.arange(A), keep)]
         mdp = cls(P, r, gamma, terminal[keep], initial[keep])
@@ -340,7 +340,7 @@ class FiniteMDP(checks.Frozen):
         return mdp
 
 
-def _kernel(transition: Any) -> tuple[Entries, FloatArray | None]:
+def _kernel(transition: Any) -> tuple[SparseEntries, FloatArray | None]:
     """P as its entries, and as it was given, if that was an (S, A, S) array."""
     if arcs.is_sparse(transition):
         return arcs.entries("transition", transition), None
@@ -362,7 +362,7 @@ def _terminal(terminal: ArrayLike | None, S: int) -> NDArray[np.bool_]:
     return out
 
 
-def _discount(discount: Any, P: Entries) -> Given:
+def _discount(discount: Any, P: SparseEntries) -> Given:
     """γ in [0, 1): a number, an (S, A, S) array or a sparse form."""
     if not arcs.is_sparse(discount):
         if checks.plain_array("discount", discount).ndim == 0:

@@ -22,7 +22,7 @@ MOST_NODES, MOST_CELLS = 24, 900
 LEAST_SEEN = 0.02
 
 
-class World(NamedTuple):
+class PicturedWorld(NamedTuple):
     """A finite problem, as a picture needs it."""
 
     transition: FloatArray  # (S, A, S)
@@ -43,7 +43,7 @@ def grid_size(state_ids: NDArray[Any], own: tuple[int, int] | None, shape: Any) 
     return size
 
 
-def world_plot(world: World, size: tuple[int, int] | None, ax: Any) -> Any:
+def world_plot(world: PicturedWorld, size: tuple[int, int] | None, ax: Any) -> Any:
     """Values and policy: on a grid where the states are its cells, else as a graph."""
     with styled():
         return _draw_graph(world, ax) if size is None else _draw_grid(world, size, ax)
@@ -80,7 +80,7 @@ def directions(transition: FloatArray, state_ids: NDArray[Any], shape: tuple[int
     return np.where(along, np.sign(np.round(moves, 9)), 0.0)
 
 
-def _draw_grid(world: World, shape: tuple[int, int], ax: Any) -> Any:
+def _draw_grid(world: PicturedWorld, shape: tuple[int, int], ax: Any) -> Any:
     value, (rows, columns) = world.value, shape
     axes = axes_of(ax, (1.4 + 0.72 * columns, 0.5 + 0.72 * rows) if max(shape) <= 12 else None)
     cells = np.full(rows * columns, np.nan)
@@ -99,7 +99,7 @@ def _draw_grid(world: World, shape: tuple[int, int], ax: Any) -> Any:
     return axes
 
 
-def _draw_arrows(axes: Any, world: World, shape: tuple[int, int], ink: NDArray[Any]) -> None:
+def _draw_arrows(axes: Any, world: PicturedWorld, shape: tuple[int, int], ink: NDArray[Any]) -> None:
     """An arrow for every action, as long as it is likely."""
     ways, policy = directions(world.transition, world.state_ids, shape), world.policy
     for s in np.flatnonzero(~world.terminal):
@@ -122,7 +122,7 @@ def _draw_arrows(axes: Any, world: World, shape: tuple[int, int], ink: NDArray[A
                 )
 
 
-def _name_cells(axes: Any, world: World, shape: tuple[int, int], ink: NDArray[Any]) -> None:
+def _name_cells(axes: Any, world: PicturedWorld, shape: tuple[int, int], ink: NDArray[Any]) -> None:
     """Where episodes begin and end: S, G, and × where an end pays less than another."""
     ends = np.flatnonzero(world.terminal)
     arriving = np.array([world.reward[..., s][world.transition[..., s] > 0].max(initial=-np.inf) for s in ends])
@@ -140,7 +140,7 @@ def _name_cells(axes: Any, world: World, shape: tuple[int, int], ink: NDArray[An
 # --- Graphs ---------------------------------------------------------------------------------------------------------
 
 
-def _draw_graph(world: World, ax: Any) -> Any:
+def _draw_graph(world: PicturedWorld, ax: Any) -> Any:
     """States on a circle, coloured by value; an arrow is as strong as its transition is likely."""
     n, value = len(world.value), world.value
     chain = np.einsum("sa,sat->st", world.policy, world.transition)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from gqlab.mdp import chains
-from gqlab.mdp.arcs import WHOLE_ROWS, Entries
+from gqlab.mdp.arcs import WHOLE_ROWS, SparseEntries
 from gqlab.mdp.finite import FiniteMDP
 from gqlab.support import checks
 
@@ -52,7 +52,7 @@ def garnet(
         if _ergodic(successors.reshape(S, -1)):
             order = np.argsort(successors, axis=-1)
             place = (np.arange(S * A).reshape(S, A, 1) * S + np.take_along_axis(successors, order, -1)).reshape(-1)
-            P = Entries(S, A, place, np.take_along_axis(weights, order, -1).reshape(-1))
+            P = SparseEntries(S, A, place, np.take_along_axis(weights, order, -1).reshape(-1))
             return FiniteMDP(P, rewards(place), discount)
     most = MOST_DRAWS if S <= WHOLE_ROWS else MOST_LARGE_DRAWS
     raise ValueError(f"branching is {b}: no ergodic kernel in {most} draws with {S} states and {A} actions")
@@ -76,7 +76,7 @@ def _large_draws(rng: np.random.Generator, S: int, A: int, b: int) -> Iterator[t
             successors[..., k] = np.where(taken, S - b + k, drawn)
         weights = 1 - rng.random((S, A, b))
         weights /= weights.sum(axis=-1, keepdims=True)
-        yield successors, weights, lambda place: Entries(S, A, place, rng.random(len(place)))
+        yield successors, weights, lambda place: SparseEntries(S, A, place, rng.random(len(place)))
 
 
 def _ergodic(successors: NDArray[np.int64]) -> bool:

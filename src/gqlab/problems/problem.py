@@ -145,13 +145,13 @@ class Problem(checks.Frozen):
         >>> [text.get_text() for text in ax.texts if text.get_text()]
         ['×', '×', '×', '×', 'G', 'S']
         """
-        from gqlab.plots.worlds import World, grid_size, world_plot
+        from gqlab.plots.worlds import PicturedWorld, grid_size, world_plot
 
         mdp, size = self.mdp, grid_size(self.mdp.state_ids, self.mdp.grid_shape, shape)
         at = None if theta is None else checks.array("theta", theta, (self.dim,))
         value, policy = self._best() if at is None else (self.exact.value(at), self.policy(at))
         shown = self.behavior if size is None and at is None else policy
-        world = World(mdp.transition, mdp.reward, mdp.terminal, mdp.initial, mdp.state_ids, value, shown)
+        world = PicturedWorld(mdp.transition, mdp.reward, mdp.terminal, mdp.initial, mdp.state_ids, value, shown)
         return world_plot(world, size, ax)
 
     def _best(self) -> tuple[FloatArray, FloatArray]:

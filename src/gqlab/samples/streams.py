@@ -17,7 +17,7 @@ from gqlab.samples.random import RESTART, TRAJECTORY, draw_alias, stream_key, wo
 STOP_LOOK = 1024
 
 
-class Identity(NamedTuple):
+class RunIdentity(NamedTuple):
     """Which run it is: what its random numbers are made of."""
 
     seed: Any
@@ -100,7 +100,7 @@ def begin_anew(chain, start_key, t):
     return chain.start_state[draw_alias(chain.start_threshold, chain.start_alias, first, n, word(start_key, t))]
 
 
-class InOrder(NamedTuple):
+class RowsInOrder(NamedTuple):
     """The rows of a table, one after another and from the beginning again: a log; the cursor is not used."""
 
     n: int

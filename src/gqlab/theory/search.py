@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from gqlab.support.checks import FloatArray
 from gqlab.theory.inputs import checked
 from gqlab.theory.sharp import Sharp
-from gqlab.theory.theorems import Evaluation, evaluate, leaves
+from gqlab.theory.theorems import EvaluatedTheorem, evaluate, leaves
 
 #: Step sizes and batches are sought between these.
 SMALLEST_STEP, MOST_SAMPLES = 1e-60, 1e40
@@ -230,7 +230,7 @@ def zoom(
 
 def _evaluated(
     c: Sharp, theorem: str, order: int, M: Any, log_omega: FloatArray, log_fraction: FloatArray, theta0_norm: float
-) -> tuple[Evaluation, NDArray[np.bool_]]:
+) -> tuple[EvaluatedTheorem, NDArray[np.bool_]]:
     """At fractions of the edge; the last axis is that of the fractions, and the edge is the same all along it."""
     eta_omega = np.exp(log_omega)
     most = edge(c, theorem, eta_omega[..., :1], np.broadcast_to(M, eta_omega.shape)[..., :1], order, theta0_norm)

@@ -51,7 +51,7 @@ class Tracking:
 
 
 @dataclass(frozen=True)
-class Evaluation:
+class EvaluatedTheorem:
     """A theorem at (η_θ, η_ω, M): what must be positive, and the bound as per_T/T + rest."""
 
     needs: dict[str, Any]
@@ -79,7 +79,7 @@ class Evaluation:
         }
 
 
-def evaluate(c: Sharp, theorem: str, eta_theta: Any, eta_omega: Any, M: Any, order: int = 2) -> Evaluation:
+def evaluate(c: Sharp, theorem: str, eta_theta: Any, eta_omega: Any, M: Any, order: int = 2) -> EvaluatedTheorem:
     """The theorem's needs and bound at these steps.
 
     Examples
@@ -164,7 +164,7 @@ def _grown(a_minus_1: Any, M: Any) -> tuple[Any, Any]:
     return np.expm1(log_power) / a_minus_1, np.exp(log_power)
 
 
-def _interior(c: Sharp, eta_theta: Any, eta_omega: Any, M: Any, order: int) -> Evaluation:
+def _interior(c: Sharp, eta_theta: Any, eta_omega: Any, M: Any, order: int) -> EvaluatedTheorem:
     t = tracking_step(c, "interior", eta_theta, eta_omega, order)
     inverse_beta = eta_theta * M / GROWTH
     sum_a, power = _grown(GROWTH / M + 3 * c.L2**2 * eta_theta**2, M)
@@ -192,7 +192,7 @@ def _interior(c: Sharp, eta_theta: Any, eta_omega: Any, M: Any, order: int) -> E
     }
     rho = np.maximum(rho, 1e-300)
     held = found["b_star"] + found["X"] * found["run"] / M  # the mean of b_t over an epoch
-    return Evaluation(
+    return EvaluatedTheorem(
         needs=needs,
         coefficients={"rho": rho, "c_hat": c_hat, "B": B, "b_star": found["b_star"], "mean_b": held},
         initialisation=1 / (rho * eta_theta * M),
@@ -202,7 +202,7 @@ def _interior(c: Sharp, eta_theta: Any, eta_omega: Any, M: Any, order: int) -> E
     )
 
 
-def _projected(c: Sharp, eta_theta: Any, eta_omega: Any, M: Any) -> Evaluation:
+def _projected(c: Sharp, eta_theta: Any, eta_omega: Any, M: Any) -> EvaluatedTheorem:
     t = tracking_step(c, "projected", eta_theta, eta_omega)
     p = GROWTH / M
     sum_a, power = _grown(p, M)
@@ -217,7 +217,7 @@ def _projected(c: Sharp, eta_theta: Any, eta_omega: Any, M: Any) -> Evaluation:
         "step of θ": room - c_0 * (1 + 1 / p) - B * t.N_s,
     }
     held = b_star + X * run / M
-    return Evaluation(
+    return EvaluatedTheorem(
         needs=needs,
         coefficients={"rho": 0.5 + 0 * eta_theta, "c_hat": c_0, "B": B, "b_star": b_star, "mean_b": held},
         initialisation=2 / (eta_theta * M),

@@ -22,7 +22,7 @@ from gqlab.operators.switch import join_operators
 from gqlab.rules.blocks import BinaryBlocks, DenseBlocks
 from gqlab.rules.gradient import Samples
 from gqlab.rules.memory import Sizes
-from gqlab.samples.streams import Identity
+from gqlab.samples.streams import RunIdentity
 from gqlab.samples.tables import per_problem
 from gqlab.support import checks
 
@@ -85,7 +85,7 @@ def make_live(
         point=point_for(kind, d, A),
         schedule=join_schedules([algorithm], [1], np.float64),
         exploration=_exploration(epsilon, follows, target),
-        identity=Identity(np.uint64(seed), np.int64(0)),
+        identity=RunIdentity(np.uint64(seed), np.int64(0)),
         places=samples.features.places if binary else np.zeros(0, dtype=np.int32),
         value=np.zeros(0) if binary else samples.features.value,
         taken=samples.operator.action if follows else np.zeros(2 * n, dtype=np.int64),

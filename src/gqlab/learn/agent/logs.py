@@ -28,7 +28,7 @@ COLUMNS = (
 
 
 @contextlib.contextmanager
-def progress_of(agent: Agent, total: int, wanted: bool) -> Iterator[Callable[[], None]]:
+def progress_of(agent: Agent, total: int, wanted: bool | None) -> Iterator[Callable[[], None]]:
     """A progress bar over so many more steps, with the mean return of the last episodes."""
     if not wanted:
         yield lambda: None

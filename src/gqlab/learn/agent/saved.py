@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,9 @@ from gqlab.algorithms.schedules import LinearDecay
 from gqlab.learn.agent.core import arrays_of
 from gqlab.learn.agent.workers import SingleWorker
 from gqlab.learn.environments import env_of, recipe_of
-from gqlab.learn.linear_q import encoder_to_dict, operator_from_dict, operator_to_dict, read_header, saved_encoder
+from gqlab.learn.linear_q import encoder_to_dict, read_header, saved_encoder
+from gqlab.operators import Operator
+from gqlab.operators.saved import operator_from_dict, operator_to_dict
 from gqlab.support import checks
 from gqlab.support.files import read_arrays, write_arrays
 
@@ -71,15 +74,21 @@ def save_agent(agent: Agent, path: str | os.PathLike[str]) -> None:
     write_arrays(Path(checks.path("path", path)), arrays)
 
 
-def load_agent(kind: type[Agent], path: str | os.PathLike[str], env: Any, encoder: Any) -> Agent:
+def load_agent(
+    kind: type[Agent],
+    path: str | os.PathLike[str],
+    env: Any,
+    encoder: Any,
+    operators: Sequence[type[Operator]] | None = None,
+) -> Agent:
     """Read an agent, and bring its environment to where it was."""
     arrays = read_arrays(checks.path("path", path))
     header = read_header(arrays, FORMAT, path, KEYS)
     if env is None and header["n_envs"] > 1:
         raise ValueError(f"env is missing: the agent had a vector environment of {header['n_envs']}")
     if env is None and header["env"] is None:
-        raise ValueError("env is missing: no id and keywords were known by which it could be made")
-    given, further = _arguments(header, encoder)
+        raise ValueError("env is missing: cannot recreate this environment: pass env=")
+    given, further = _arguments(header, encoder, operators)
     agent = kind(env_of(header["env"]) if env is None else env, *given, **further)
     for name, array in _own_arrays(agent):
         _restore(array, arrays.get(f"live.{name}"), name)
@@ -91,12 +100,12 @@ def load_agent(kind: type[Agent], path: str | os.PathLike[str], env: Any, encode
     return agent
 
 
-def _arguments(header: dict[str, Any], encoder: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+def _arguments(header: dict[str, Any], encoder: Any, operators: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """What the agent was made with."""
     return (saved_encoder(header, encoder), algorithms.from_dict(header["algorithm"])), {
         "discount": header["discount"],
         "epsilon": LinearDecay(**header["epsilon"]),
-        "target": operator_from_dict(header["target"]),
+        "target": operator_from_dict(header["target"], operators),
         "seed": header["seed"],
     }
 

@@ -47,7 +47,7 @@ def fit(
     data: Transitions,
     encoder: Any,
     algorithm: Any,
-    target: Target | None = None,
+    target: Any = None,
     discount: float = 0.99,
     n_passes: int | None = None,
     *,
@@ -72,9 +72,9 @@ def fit(
         ``LSPI`` and ``LeastSquaresGreedyGQ`` solve for θ, with matrices of all features. Traces take the rows in the
         order of time, and begin anew with every episode. Step sizes that were not given are divided by the largest
         ‖φ‖².
-    target : Operator or function
-        :class:`gqlab.Greedy` by default: control. A :class:`gqlab.FixedPolicy`, or a function of observations (n, size)
-        that gives probabilities (n, n_actions), is evaluated.
+    target : Operator or policy
+        :class:`gqlab.Greedy` by default: control. A policy is evaluated: a LinearQ, an Agent, a function of
+        observations (n, size) that gives probabilities (n, n_actions), a FixedPolicy or a table like its own.
     discount : float
     n_passes : int, optional
         Passes over the rows, default 10. Of WholeDataVRGreedyGQ a pass is an epoch.
@@ -122,7 +122,7 @@ def fit(
         _check_solver(algorithm, n_passes=n_passes, rows=rows, checkpoint=checkpoint)
     order = _order(place, way, algorithm, rows)
     made = fit_encoder(encoder, data)
-    goal = _goal(target, data.n_actions, way)
+    goal = _goal(target, data, way)
     gamma = checks.number("discount", discount, least=0, below=1)
     shared = workers is not None or Need.WHOLE_MEAN in way.needs
     kind = SharedFit if shared else Fitting
@@ -173,9 +173,9 @@ def _order(place: Place, way: Way, algorithm: Algorithm, rows: str | None) -> st
     return order
 
 
-def _goal(target: Target | None, n_actions: int, way: Way) -> Target:
+def _goal(target: Any, data: Transitions, way: Way) -> Target:
     """What is learned."""
-    goal = check_target(Greedy() if target is None else target, n_actions)
+    goal = check_target(Greedy() if target is None else target, data.n_actions, data.observation_size)
     if Need.NEXT_ACTION in way.needs and type(goal) is not Greedy:
         raise ValueError(f"target is {checks.shown(goal)}: that of Sarsa is the action that is taken next")
     return goal

@@ -263,7 +263,7 @@ class Fitting:
         """The policy that is evaluated, where one is, in words."""
         if self.follows_data:
             return "the policy of the data"
-        return "nothing" if isinstance(self.target, Operator) else "a function of observations"
+        return "nothing" if isinstance(self.target, Operator) else "a policy"
 
     def model(self, theta: FloatArray) -> LinearQ:
         """What was learned."""

@@ -10,7 +10,7 @@ import numpy as np
 from gqlab.algorithms import Algorithm
 from gqlab.algorithms.schedules import join_schedules
 from gqlab.engine.cpu import advance_block, run_apart
-from gqlab.engine.loop import KeptFirst, Parts, Plan, Records, Runs, Task
+from gqlab.engine.loop import DeviceTask, KeptFirst, Parts, Records, RunPlan, Runs
 from gqlab.engine.memory import declared, part
 from gqlab.estimators.base import NEVER, answer
 from gqlab.measure.watch import QUANTITIES, Unwatched
@@ -190,7 +190,7 @@ class Passes:
         checks.memory("algorithm", algorithm, sum(array.size for array in declared(kind, sizes).values()))
         self.point = point_for(kind, d, A, theta0)
         self.estimator = live_part(kind, sizes, values)
-        self.task = Task(
+        self.task = DeviceTask(
             tables=Tables(samples, self.rows(0, self.n_samples) if stream is None else stream, NO_TABLES),
             schedule=join_schedules([algorithm], [1], np.float64),
             kept=KeptFirst((), ()),
@@ -241,9 +241,9 @@ class Passes:
         run_apart(advance_block, stop, self.task, self._layout, 0, 1, stop, self.d, self.A)
 
 
-def _plan(seed: int, cost: int) -> Plan:
+def _plan(seed: int, cost: int) -> RunPlan:
     one = np.zeros(1, dtype=np.int64)
-    return Plan(
+    return RunPlan(
         problem=one,
         seed=np.array([seed], dtype=np.uint64),
         number=one.copy(),

@@ -80,7 +80,7 @@ def measure(cell: Cell, folder: Path) -> dict[str, Any]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # an agent that diverged is a result
         agent.learn(cell.steps)
-    returns = agent.evaluate(cell.n_episodes, seed=EVALUATION + cell.seed).returns
+    returns = agent.evaluate(n_episodes=cell.n_episodes, seed=EVALUATION + cell.seed).returns
     result = {
         "mean": float(returns.mean()),
         "returns": returns.tolist(),
