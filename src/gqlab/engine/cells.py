@@ -45,6 +45,8 @@ class Settings:
     watch: tuple[Watch, ...] = ()
     #: What ends a call on another thread than the main one when it becomes 1.
     stop: NDArray[np.int64] | None = None
+    #: Where the seconds of a core that the runs of a call take are put, one entry for each block of them.
+    spent: list[float] | None = None
 
     def __post_init__(self) -> None:
         checks.one_of("device", self.device, DEVICES)

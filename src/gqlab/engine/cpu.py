@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager
@@ -30,12 +31,14 @@ def default_threads() -> int:
 
 
 def advance_all(
-    task: DeviceTask, layout: Parts, d: int, A: int, threads: int, progress: Callable[[], None], stop: Any = None
-) -> None:
+    task: DeviceTask, layout: Parts, d: int, A: int, threads: int, progress: Callable[[], None], stop: Any = None,
+    spent: list[float] | None = None,
+) -> None:  # fmt: skip
     """Take every run to its end; ``progress`` is called now and then. Ctrl-C stops it within milliseconds.
 
     Only the main thread hears Ctrl-C: for a call on another one somebody else sets ``stop``, and the call ends with a
-    KeyboardInterrupt too.
+    KeyboardInterrupt too. The seconds of a core that each block of runs took, whatever else this process does
+    meanwhile, are put into ``spent``.
     """
     n_runs = len(task.plan.seed)
     size = max(1, -(-n_runs // (8 * threads)))  # some blocks for each thread, so that none waits long for the others
@@ -44,7 +47,10 @@ def advance_all(
 
     def advance_from(first: int, last: int) -> None:
         own = Parts(*map(allocate, layout))  # of this thread
+        began = time.thread_time()
         advance_block(task, own, first, last, stop, d_size, A_size)
+        if spent is not None and last > first:
+            spent.append(time.thread_time() - began)
 
     with _stopped_by_interrupts(stop):
         advance_from(0, 0)  # compile once, before the threads

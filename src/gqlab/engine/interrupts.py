@@ -6,6 +6,19 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
+
+_here = threading.local()
+
+
+def set_stop(flag: Any) -> None:
+    """What ends the calls of this thread when it becomes 1: another thread hears Ctrl-C for it."""
+    _here.stop = flag
+
+
+def stop_flag() -> Any:
+    """For ``Settings.stop``: what was set for this thread, or None."""
+    return getattr(_here, "stop", None)
 
 
 @contextmanager

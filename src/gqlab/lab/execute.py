@@ -64,8 +64,9 @@ def execute(problems: Sequence[Problem], cells: Sequence[Cell], settings: Settin
                 device.advance_all(group, advance_bar)
             else:
                 cpu.advance_all(
-                    group.task, group.layout, group.d, group.A, settings.threads or 1, advance_bar, settings.stop
-                )
+                    group.task, group.layout, group.d, group.A, settings.threads or 1, advance_bar, settings.stop,
+                    settings.spent,
+                )  # fmt: skip
             results.update(zip(members, _results(group), strict=True))
     return [results[k] for k in range(len(cells))]
 

@@ -14,7 +14,6 @@ same command goes on from there. Several commands may work on one folder.
 from __future__ import annotations
 
 import json
-import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -24,6 +23,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, ClassVar, Self
 
+from gqlab.engine.interrupts import set_stop
 from gqlab.studies.archive import TIMES, Archive
 from gqlab.studies.keys import Call
 from gqlab.support.files import token, write_whole, writing
@@ -137,6 +137,7 @@ class Runner:
         self.n_computed = 0
         self._done: dict[str, Result] = {}
         self._unusable: set[str] = set()  # whose files are damaged, or not wanted
+        self._chosen = engine_of(how.engine, how.workers, how.address)  # what is wrong with it is said first
         self._engine: Engine | None = None
         self._open = ExitStack()
 
@@ -211,8 +212,7 @@ class Runner:
     def _begun(self) -> Engine:
         if self._engine is None:
             name = self._open.enter_context(token(self.archive.folder))
-            chosen = engine_of(self.how.engine, self.how.workers, self.how.address)
-            self._engine = self._open.enter_context(chosen)
+            self._engine = self._open.enter_context(self._chosen)
             self._engine.prepare({"archive": replace(self.archive, token=name)})
         return self._engine
 
@@ -220,19 +220,11 @@ class Runner:
 # --- In a worker ----------------------------------------------------------------------------------------------------
 
 
-_here = threading.local()
-
-
-def stop_flag() -> Any:
-    """For ``Settings.stop`` of compiled runs: set where Ctrl-C is to end the call that this thread makes, or None."""
-    return getattr(_here, "stop", None)
-
-
 def make_call(
     shared: Mapping[str, Any], function: Any, arguments: Any, key: str, settings: Mapping[str, Any]
 ) -> Result | None:
     """Make a call and keep what it gave, or hand it back where the driver's folder is not to be seen."""
-    _here.stop = shared.get("stop")
+    set_stop(shared.get("stop"))
     began = time.perf_counter()
     value = dict(function(*arguments))
     value[TIMES] = {"seconds": time.perf_counter() - began, **value.get(TIMES, {})}

@@ -17,7 +17,7 @@ from gqlab.encoders import as_encoder
 from gqlab.estimators.base import answer
 from gqlab.estimators.needs import Need
 from gqlab.learn.agent.callbacks import Callback, as_callbacks
-from gqlab.learn.agent.core import make_live, way_beside
+from gqlab.learn.agent.core import make_live, way_beside, with_step_sizes
 from gqlab.learn.agent.live import COLLECTED, DIVERGED, UPDATES, Live
 from gqlab.learn.agent.workers import Episodes, Worker, make_worker
 from gqlab.learn.environments import env_of, is_vector, make_env, recipe_of, single_spaces
@@ -98,13 +98,13 @@ class Agent(Policy):
             raise ValueError(f"target is {self.target!r}: an agent improves its policy; a given one is for gqlab.fit")
         if Need.NEXT_ACTION in way.needs and type(self.target) is not Greedy:
             raise ValueError(f"target is {self.target!r}: that of Sarsa is the action that is taken next")
-        self.algorithm = algorithm
         self.discount = checks.number("discount", discount, least=0, most=1)
         self.epsilon = share("epsilon", epsilon)
         self.seed = checks.integer("seed", seed, least=0, below=2**63)
         self.env = make_env(env)
         flat, self.n_actions = single_spaces(self.env)
         self.encoder = _fitted(encoder, self.env, flat.size)
+        self.algorithm = with_step_sizes(algorithm, self.encoder)
         n_envs = self.env.num_envs if is_vector(self.env) else 1
         self._live: Live = make_live(
             self.encoder,

@@ -38,6 +38,16 @@ def way_beside(algorithm: Algorithm) -> Way:
     return way
 
 
+def with_step_sizes(algorithm: Algorithm, encoder: Any) -> Algorithm:
+    """The algorithm with a number for each step size that was not given: features must be known to have ‖φ‖ ≤ 1."""
+    if None not in (algorithm.eta_theta, algorithm.eta_omega):
+        return algorithm
+    if isinstance(encoder, Foreign) or not getattr(encoder, "scale", True):
+        name = "eta_theta" if algorithm.eta_theta is None else "eta_omega"
+        raise ValueError(f"{name} is None: features of {checks.shown(encoder)} have any length, so give a step size")
+    return algorithm.for_norm(1.0)
+
+
 def features_of(encoder: Any, n_observations: int, n_actions: int) -> Any:
     """A table for so many encoded observations."""
     sizes = {
