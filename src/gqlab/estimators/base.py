@@ -20,8 +20,8 @@ Two more static methods say where it runs:
   as much as features have entries. Without it they are arrays. ``sparse_form()`` is another estimator that does the
   same on such vectors.
 
-All but ``step`` and ``memory`` have a default. What lives from one call to the next (``resume``) is declared with
-``kept=True``; all else must be made anew by ``begin``.
+All but ``step`` and ``memory`` have a default. Arrays that must survive from one call to the next (``resume``) are
+declared with ``kept=True``; everything else must be rebuilt by ``begin``.
 """
 
 from __future__ import annotations
@@ -59,4 +59,4 @@ def answer(self, point, out, d):
 
 @by_type
 def move(self, samples, x, point, rates, d, A):
-    """Estimator: the move for a given sample, of those that move along one sample at a time."""
+    """Estimator: the move for a given sample, for estimators that use one sample at a time."""
