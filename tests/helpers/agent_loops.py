@@ -104,7 +104,7 @@ def updates(agent: gq.Agent, log: list[Step], algorithm: Any, target: Any) -> tu
         H = (phi @ omega) * phi - delta * trace
         theta = projected(theta - algorithm.eta_theta * G, algorithm.radius)
         if algorithm.eta_omega > 0:
-            omega = projected(omega - algorithm.eta_omega * (H + algorithm.beta * omega), algorithm.radius)
+            omega = projected(omega - algorithm.eta_omega * (H + algorithm.omega_decay * omega), algorithm.radius)
         cut = isinstance(target, gq.Greedy) and not sarsa and not greedy
         if following is None or cut:
             z.pop(step.env)

@@ -445,8 +445,14 @@ BAD = [
         lambda: gq.Agent(Walk(), gq.TileCoder(low=[0] * 3, high=[1] * 3).fit(np.zeros((1, 3))), SARSA),
         "it takes 3 numbers",
     ),
-    (lambda: gq.Agent(Walk(), coder(), gq.SAGAGreedyGQ()), "algorithm is SAGAGreedyGQ.*an agent runs GreedyGQ"),
-    (lambda: gq.Agent(Walk(), coder(), gq.VRGreedyGQ(growth=2.0)), "growth=1 and keep='new' alone"),
+    (
+        lambda: gq.Agent(Walk(), coder(), gq.SAGAGreedyGQ()),
+        "algorithm is SAGAGreedyGQ.* needs samples that are numbered",
+    ),
+    (
+        lambda: gq.Agent(Walk(), coder(), gq.VRGreedyGQ(growth=2.0)),
+        "algorithm is VRGreedyGQ.* needs memory that grows with the number of updates",
+    ),
     (lambda: gq.Agent(Walk(), coder(), SARSA, discount=1.5), "discount is 1.5"),
     (lambda: gq.Agent(Walk(), coder(), SARSA, epsilon=2), "epsilon is 2"),
     (lambda: gq.Agent(Walk(), coder(), SARSA, target=gq.FixedPolicy([[1.0]])), "target is FixedPolicy"),
