@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from gqlab.grids.grid_result import GridResult
     from gqlab.judge.deciding import decide
     from gqlab.judge.decision import Decision
+    from gqlab.judge.selecting import Selection, select
     from gqlab.lab import check
     from gqlab.lab.check import Trajectory, trajectory
     from gqlab.lab.curves import compare_plot
@@ -77,8 +78,8 @@ LAZY = {
     "Callback": "gqlab.learn.agent.callbacks",
     "CheckpointCallback": "gqlab.learn.agent.callbacks",
     "Decay": "gqlab.algorithms.schedules",
-    "EpsilonGreedy": "gqlab.operators",
     "Decision": "gqlab.judge.decision",
+    "EpsilonGreedy": "gqlab.operators",
     "EvalCallback": "gqlab.learn.agent.callbacks",
     "Evaluation": "gqlab.learn.playing",
     "FiniteMDP": "gqlab.mdp.finite",
@@ -110,6 +111,7 @@ LAZY = {
     "SARAHGreedyGQ": "gqlab.algorithms",
     "STORMGreedyGQ": "gqlab.algorithms",
     "Sarsa": "gqlab.algorithms",
+    "Selection": "gqlab.judge.selecting",
     "Softmax": "gqlab.operators",
     "StopOnReward": "gqlab.learn.agent.callbacks",
     "StreamingGreedyGQ": "gqlab.algorithms",
@@ -137,6 +139,7 @@ LAZY = {
     "random_features": "gqlab.problems.features",
     "run": "gqlab.lab.run",
     "sampled_reward": "gqlab.lab.rollout",
+    "select": "gqlab.judge.selecting",
     "tabular_features": "gqlab.problems.features",
     "trajectory": "gqlab.lab.check",
     "update_error": "gqlab.lab.variance",
@@ -222,6 +225,7 @@ __all__ = [
     "SARAHGreedyGQ",
     "STORMGreedyGQ",
     "Sarsa",
+    "Selection",
     "Softmax",
     "StopOnReward",
     "StreamingGreedyGQ",
@@ -251,6 +255,7 @@ __all__ = [
     "random_features",
     "run",
     "sampled_reward",
+    "select",
     "tabular_features",
     "tasks",
     "theory",

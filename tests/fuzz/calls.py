@@ -382,6 +382,11 @@ VALID: dict[str, Callable[[], st.SearchStrategy[Any]]] = {
     "methods": lambda: one(("solve",), ["solve", "wpdis", "dr", "wdr"], "wdr"),
     "confidence": lambda: one(0.9, 0.99),
     "reward_range": lambda: one(None, (-2, 2)),
+    "candidates": lambda: one({"plain": gq.FittedQ(n_iterations=3), "LSPI": gq.LSPI()}),
+    "select.encoder": lambda: one(gq.OneHot(S), gq.Fourier(1)),
+    "select.features": lambda: one("tabular", "trees"),
+    "split": lambda: one(0.5, 0.3),
+    "refit": lambda: one(True, False),
     "decide.discount": lambda: one(0.9, 0.0, 1.0),
     "engine": lambda: one(None, "threads"),
     "store": lambda: one(None, "store", "another/store"),
@@ -446,7 +451,7 @@ def public_methods(owner: type) -> list[str]:
 
 #: What only carries results, or is made by no user.
 NOT_CALLED = {
-    gq.Algorithm, gq.Callback, gq.Decision, gq.Evaluation, gq.Floor, gq.Health, gq.ImportanceSampling, gq.Trajectory, gq.UpdateError, gq.Watched, gq.RunResult, gq.GridResult, gq.Transitions, theory.Choice, theory.GreedyReport,
+    gq.Algorithm, gq.Callback, gq.Decision, gq.Evaluation, gq.Floor, gq.Health, gq.ImportanceSampling, gq.Selection, gq.Trajectory, gq.UpdateError, gq.Watched, gq.RunResult, gq.GridResult, gq.Transitions, theory.Choice, theory.GreedyReport,
     theory.Practical, theory.Repair, theory.Report, theory.Schedule, theory.Sharp, theory.Statement, theory.StepSizes, theory.Tried,
 }  # fmt: skip
 

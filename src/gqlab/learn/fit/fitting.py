@@ -278,6 +278,7 @@ class Fitting:
             "seed": self.seed,
             "diverged": self.diverged,
             "evaluates": self.evaluates,
+            **self.data.schema.to_dict(),
         }
         return LinearQ(theta, self.encoder, operator, self.discount, history, about, self.data.layout)
 
