@@ -19,10 +19,12 @@ from gqlab.version import __version__
 if TYPE_CHECKING:
     from gqlab import tasks, theory
     from gqlab.algorithms import (
+        LSPI,
         QRC,
         ActorCritic,
         Algorithm,
         AveragedGreedyGQ,
+        FittedQ,
         GreedyGQ,
         LeastSquaresGreedyGQ,
         NestedGreedyGQ,
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
         STORMGreedyGQ,
         StreamingGreedyGQ,
         VRGreedyGQ,
+        WholeDataVRGreedyGQ,
     )
     from gqlab.algorithms.schedules import Decay, LinearDecay
     from gqlab.data import Health, Transitions, collect, health
@@ -55,7 +58,6 @@ if TYPE_CHECKING:
     from gqlab.learn.agent.agent import Agent
     from gqlab.learn.agent.callbacks import Callback, CheckpointCallback, EvalCallback, StopOnReward
     from gqlab.learn.fit.fit import fit
-    from gqlab.learn.fit.fitted import LSPI, FittedQ
     from gqlab.learn.linear_q import LinearQ
     from gqlab.learn.playing import Evaluation, evaluate
     from gqlab.mdp.finite import FiniteMDP
@@ -81,7 +83,7 @@ LAZY = {
     "EvalCallback": "gqlab.learn.agent.callbacks",
     "Evaluation": "gqlab.learn.playing",
     "FiniteMDP": "gqlab.mdp.finite",
-    "FittedQ": "gqlab.learn.fit.fitted",
+    "FittedQ": "gqlab.algorithms",
     "FixedPolicy": "gqlab.operators",
     "Floor": "gqlab.lab.floor",
     "Fourier": "gqlab.encoders",
@@ -91,7 +93,7 @@ LAZY = {
     "Health": "gqlab.data",
     "Identity": "gqlab.encoders",
     "ImportanceSampling": "gqlab.judge.sampling",
-    "LSPI": "gqlab.learn.fit.fitted",
+    "LSPI": "gqlab.algorithms",
     "LeastSquaresGreedyGQ": "gqlab.algorithms",
     "LinearDecay": "gqlab.algorithms.schedules",
     "LinearQ": "gqlab.learn.linear_q",
@@ -120,6 +122,7 @@ LAZY = {
     "VRGreedyGQ": "gqlab.algorithms",
     "Watch": "gqlab.measure.watch",
     "Watched": "gqlab.measure.watch",
+    "WholeDataVRGreedyGQ": "gqlab.algorithms",
     "aggregated_features": "gqlab.problems.features",
     "baird": "gqlab.problems.baird",
     "collect": "gqlab.data",
@@ -233,6 +236,7 @@ __all__ = [
     "VRGreedyGQ",
     "Watch",
     "Watched",
+    "WholeDataVRGreedyGQ",
     "__version__",
     "aggregated_features",
     "baird",
