@@ -40,6 +40,9 @@ if TYPE_CHECKING:
     from gqlab.encoders import RBF, Fourier, Identity, OneHot, TileCoder
     from gqlab.grids.grid import grid, open_grid, vary
     from gqlab.grids.grid_result import GridResult
+    from gqlab.judge.deciding import decide
+    from gqlab.judge.decision import Decision
+    from gqlab.judge.selecting import Selection, select
     from gqlab.lab import check
     from gqlab.lab.check import Trajectory, trajectory
     from gqlab.lab.curves import compare_plot
@@ -73,6 +76,7 @@ LAZY = {
     "Callback": "gqlab.learn.agent.callbacks",
     "CheckpointCallback": "gqlab.learn.agent.callbacks",
     "Decay": "gqlab.algorithms.schedules",
+    "Decision": "gqlab.judge.decision",
     "EpsilonGreedy": "gqlab.operators",
     "EvalCallback": "gqlab.learn.agent.callbacks",
     "Evaluation": "gqlab.learn.playing",
@@ -105,6 +109,7 @@ LAZY = {
     "SARAHGreedyGQ": "gqlab.algorithms",
     "STORMGreedyGQ": "gqlab.algorithms",
     "Sarsa": "gqlab.algorithms",
+    "Selection": "gqlab.judge.selecting",
     "Softmax": "gqlab.operators",
     "StopOnReward": "gqlab.learn.agent.callbacks",
     "StreamingGreedyGQ": "gqlab.algorithms",
@@ -119,6 +124,7 @@ LAZY = {
     "baird": "gqlab.problems.baird",
     "collect": "gqlab.data",
     "compare_plot": "gqlab.lab.curves",
+    "decide": "gqlab.judge.deciding",
     "evaluate": "gqlab.learn.playing",
     "fit": "gqlab.learn.fit.fit",
     "floor": "gqlab.lab.floor",
@@ -130,6 +136,7 @@ LAZY = {
     "random_features": "gqlab.problems.features",
     "run": "gqlab.lab.run",
     "sampled_reward": "gqlab.lab.rollout",
+    "select": "gqlab.judge.selecting",
     "tabular_features": "gqlab.problems.features",
     "trajectory": "gqlab.lab.check",
     "update_error": "gqlab.lab.variance",
@@ -185,6 +192,7 @@ __all__ = [
     "Callback",
     "CheckpointCallback",
     "Decay",
+    "Decision",
     "EpsilonGreedy",
     "EvalCallback",
     "Evaluation",
@@ -214,6 +222,7 @@ __all__ = [
     "SARAHGreedyGQ",
     "STORMGreedyGQ",
     "Sarsa",
+    "Selection",
     "Softmax",
     "StopOnReward",
     "StreamingGreedyGQ",
@@ -230,6 +239,7 @@ __all__ = [
     "check",
     "collect",
     "compare_plot",
+    "decide",
     "evaluate",
     "fit",
     "floor",
@@ -241,6 +251,7 @@ __all__ = [
     "random_features",
     "run",
     "sampled_reward",
+    "select",
     "tabular_features",
     "tasks",
     "theory",

@@ -180,7 +180,7 @@ class Moody(Walk):
 def test_an_environment_that_does_not_repeat_itself_is_refused(tmp_path):
     agent = gq.Agent(Moody(), coder(), SARSA).learn(55)
     agent.save(tmp_path / "agent.npz")
-    with pytest.raises(ValueError, match=r"this environment does not repeat itself|cannot be gone on with"):
+    with pytest.raises(ValueError, match=r"this environment does not repeat itself|cannot resume in an environment"):
         gq.Agent.load(tmp_path / "agent.npz", env=Moody())
 
 

@@ -10,16 +10,14 @@ from typing import Annotated, Any, Literal
 
 import tyro
 
+from gqlab.cli.log_options import LogOptions, read_log
 from gqlab.support import checks
 from gqlab.support.plain_json import print_json
 
 
 @dataclass(frozen=True)
-class Fit:
+class Fit(LogOptions):
     """Learn action values from logged data. Finished passes are kept: the same command goes on after a kill."""
-
-    files: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="FILE...", help_behavior_hint="")]
-    """Parquet files, patterns or folders, in the order of time."""
 
     encoder: Annotated[str, tyro.conf.arg(metavar="NAME:NUMBER,KEY=VALUE")] = "fourier:2"
     """The features, e.g. tiles:16,bins=8 or fourier:3. Bounds that are not given (low=-1/-2,high=1/2) are fitted to
@@ -46,9 +44,6 @@ class Fit:
 
     passes: int = 100
     """Over the rows."""
-
-    column: Annotated[tuple[str, ...], tyro.conf.arg(metavar="[ROLE=NAME ...]", help_behavior_hint="")] = ()
-    """What a column means, where its name does not say so: action=lever, observation=x,v."""
 
     env: Annotated[str | None, tyro.conf.arg(metavar="ID", help_behavior_hint="")] = None
     """A Gymnasium environment in which the greedy policy is played at the end."""
@@ -78,17 +73,13 @@ class Fit:
 def fit(options: Annotated[Fit, tyro.conf.arg(name="")]) -> None:
     """Learn action values from logged data, and report what was learned."""
     from gqlab.cli import fit_page
-    from gqlab.cli.health import columns_of
-    from gqlab.data.transitions import Transitions
     from gqlab.encoders.specs import encoder_from_text
     from gqlab.learn.fit.fit import fit as learn
     from gqlab.support.files import check_writable, write_whole
 
-    if not options.files:
-        raise ValueError("files: none is given, expected Parquet files")
     encoder = encoder_from_text(options.encoder)
     engine = engine_from(options)
-    data = Transitions.from_parquet(list(options.files), columns_of(options.column))
+    data = read_log(options)
     algorithm = algorithm_of(options, data.n_rows)
     check_writable(options.out)
     # Ray prints what happens to its workers on stdout, which is for the report.

@@ -47,8 +47,8 @@ class Agent(Policy):
         Such as :class:`gqlab.TileCoder`; bounds that it was not given are those of the observation space.
     algorithm : GreedyGQ, VRGreedyGQ, QRC, QLearning or Sarsa
         All but VRGreedyGQ take ``trace=λ``. Entries of a trace add up to no more than the larger of them, which
-        replaces those of binary features; where the target is greedy an exploring action ends a trace. A batch's mean
-        knows no trace: there are none together with variance reduction.
+        replaces those of binary features; where the target is greedy an exploring action ends a trace. Traces
+        cannot be combined with variance reduction.
     discount : float
     epsilon : float or LinearDecay
         The share of actions taken at random.

@@ -126,7 +126,7 @@ def _samples(features: Any, algorithm: Algorithm, target: Operator, n: int, A: i
 
 
 def _exchange(n_envs: int, size: int) -> dict[str, Any]:
-    """What goes to and fro between the environments and the compiled step."""
+    """What is passed between the environments and the compiled step."""
     return {
         **{name: np.zeros(n_envs * size) for name in ("observation", "first_observation")},
         "reward": np.zeros(n_envs),

@@ -105,7 +105,7 @@ def take_in(self, live, e, d, A):
 
 @by_type
 def break_trace(self, e):
-    """Estimator: the trace of trajectory e begins anew with its next sample."""
+    """Estimator: the trace of trajectory e restarts with its next sample."""
 
 
 @entry

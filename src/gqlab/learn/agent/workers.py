@@ -272,7 +272,7 @@ class VectorWorker(Worker):
 
 
 def _ends(heard: Heard, agent: Any, episodes: Sequence[tuple[float, int]]) -> bool:
-    """Tell everybody of the episodes that are over; whether somebody ends learning."""
+    """Report the episodes that have ended to every listener; returns whether one of them ends learning."""
     answers = [hear(agent, total, length) for hear in heard for total, length in episodes]
     return any(answer is False for answer in answers)
 
