@@ -269,7 +269,7 @@ def test_bad_input_gets_one_message(data, arguments, message):
 
 
 def test_data_in_memory_have_no_parts(data):
-    with pytest.raises(ValueError, match="engine: the data are in memory"):
+    with pytest.raises(ValueError, match="engine: workers share Parquet files as they stand, and data is in memory"):
         fit(data.load(), TILES, VR, engine="threads")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 from collections.abc import Mapping, Sequence
@@ -12,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from gqlab.data.schema import Label, Schema
 from gqlab.encoders import Flattener, as_encoder, encoder_from_dict
 from gqlab.encoders.foreign import Foreign
 from gqlab.encoders.registry import own_copy
@@ -44,7 +46,9 @@ class LinearQ(Policy):
     history : mapping of arrays
         What learning recorded on the way.
     metadata : mapping
-        How the model came about, ready for JSON.
+        How the model came about, ready for JSON. ``action_labels`` in it, and ``observation_columns``, come from data
+        whose actions are text, and whose columns have names: ``like=`` of :meth:`gqlab.Transitions.from_csv` reads
+        another file as this model needs it.
     space : gymnasium.Space, optional
         Of the observations, where they are no vectors: with it a model takes dictionaries, tuples, arrays of any shape.
 
@@ -77,6 +81,10 @@ class LinearQ(Policy):
         object.__setattr__(self, "encoder", encoder)
         object.__setattr__(self, "theta", checks.frozen(theta))
         object.__setattr__(self, "discount", checks.number("discount", self.discount, least=0, below=1))
+        if self.action_labels is not None and len(self.action_labels) != len(theta):
+            raise ValueError(
+                f"metadata has {len(self.action_labels)} labels of actions, and theta {len(theta)} actions"
+            )
 
     def __repr__(self) -> str:
         return f"LinearQ({self.n_actions} actions, {self.encoder.n_features_out_} features of a state)"
@@ -90,6 +98,16 @@ class LinearQ(Policy):
     def n_actions(self) -> int:  # type: ignore[override]
         """The number of actions."""
         return len(self.theta)
+
+    @functools.cached_property
+    def schema(self) -> Schema:
+        """What the numbers of actions and observations stand for in the data that the model was fitted to."""
+        return Schema.from_dict(self.metadata)
+
+    @property
+    def action_labels(self) -> tuple[Label, ...] | None:
+        """What the actions are called; None where they are numbers."""
+        return self.schema.action_labels
 
     @property
     def observation_size(self) -> int:  # type: ignore[override]
@@ -142,12 +160,16 @@ class LinearQ(Policy):
         """(action, None) for one observation, or the actions of several, (n,), and None: as Stable-Baselines3 has it.
 
         The first of the best actions, or with ``deterministic=False`` one drawn from the target's policy, with ``seed``
-        where one is given. ``state`` and ``episode_start`` are not read: a linear policy has no memory.
+        where one is given. ``state`` and ``episode_start`` are not read: a linear policy has no memory. Where the
+        actions have labels an action is its label; :meth:`best` has the numbers.
         """
         rows, single = self._rows(observation)
         if seed is not None:
             seed = checks.integer("seed", seed, least=0)
         actions = self.best(rows) if deterministic else self.draw(rows, np.random.default_rng(seed))[0]
+        if self.action_labels is not None:
+            names = [self.action_labels[action] for action in actions]
+            return (names[0] if single else np.array(names)), None
         return (int(actions[0]) if single else actions), None
 
     def value(self, observation: ArrayLike, policy: Any = None) -> Any:

@@ -222,5 +222,6 @@ class Fitting:
             "seed": self.seed,
             "diverged": self.diverged,
             "evaluates": "nothing" if isinstance(self.target, Operator) else "a policy",
+            **self.data.schema.to_dict(),
         }
         return LinearQ(theta, self.encoder, operator, self.discount, history, about, self.data.layout)
