@@ -106,7 +106,8 @@ def read_models(paths: tuple[Path, ...]) -> dict[str, Any]:
                     f"{path} was saved with a transformer that no file can bring back: decide in Python, "
                     "with gqlab.LinearQ.load(path, encoder=...)"
                 ) from None
-            raise
+            named = str(error) if str(path) in str(error) else f"{path} is no model, or damaged: {error}"
+            raise ValueError(named) from None
     return models
 
 

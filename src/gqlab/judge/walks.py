@@ -7,13 +7,13 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from gqlab.data.split import lengths_of
 from gqlab.data.transitions import Transitions
 from gqlab.judge import passes
 from gqlab.judge.estimates import Estimates, StudentInterval
 from gqlab.judge.estimator import Estimator
 from gqlab.judge.importance import Walk, Weighed, weighed
 from gqlab.judge.rows import look
-from gqlab.judge.subsets import chunk_where
 from gqlab.judge.sums import PolicyWeights, deltas
 from gqlab.support.checks import FloatArray
 
@@ -28,7 +28,7 @@ def walk_of(judge: Estimator, p: int, theta: FloatArray) -> Walk:
             assert block.probability is not None
             n = len(block.action)
             of_block, V = deltas(judge.m, block, pi(p), judge.gamma, how)
-            ratio.append(pi(p)[block.first, block.action] / block.probability)
+            ratio.append(log_ratio(pi(p)[block.first, block.action], block.probability))
             y.append(block.reward + np.where(block.cut, judge.gamma * V[block.after], 0.0))
             delta.append(of_block)
             starts.append(V[block.first[block.starts]])
@@ -36,6 +36,12 @@ def walk_of(judge: Estimator, p: int, theta: FloatArray) -> Walk:
             at += n
     whole = [np.concatenate(parts) for parts in (ratio, y, delta, starts)]
     return Walk(whole[0], whole[1], whole[2], whole[3], np.concatenate(first))
+
+
+def log_ratio(pi: FloatArray, probability: FloatArray) -> FloatArray:
+    """log π/p; −∞ where the policy never does that."""
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(pi) - np.log(probability))
 
 
 def other_methods(
@@ -59,9 +65,9 @@ def other_methods(
 def _halves(judge: Estimator, data: Transitions, seed: int) -> list[Estimator]:
     """The same policies on two halves of the episodes, with the same features."""
     side = np.random.default_rng([seed, 3]).permutation(judge.seen.n_episodes) % 2
-    out, chunk = [], data.to_chunk()
+    out, lengths = [], lengths_of(data.chunks())
     for k in (0, 1):
-        half = chunk_where(data, chunk, side == k)
+        half = data._of_episodes(side == k, lengths)
         out.append(Estimator(half, look(half, seed), judge.m.features, judge.policies, judge.gamma))
         out[-1].sum_up()
     return out
