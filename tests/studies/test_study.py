@@ -24,18 +24,9 @@ from gqlab.studies.study import How, Runner, make_call, run_study
 from gqlab.tasks import Threads
 from helpers import small_study
 from helpers.small_study import Sums, partial_sums
+from helpers.study_files import everything
 
 TESTS = Path(__file__).parents[1]
-
-
-def everything(folder: Path) -> dict[str, bytes]:
-    """All files but those of measured times, byte for byte."""
-    paths = [path for path in sorted(folder.rglob("*")) if path.is_file()]
-    return {
-        str(path.relative_to(folder)): path.read_bytes()
-        for path in paths
-        if path.parent.name != "times" and path.name != "times.json"
-    }
 
 
 # --- Keys -----------------------------------------------------------------------------------------------------------
