@@ -226,7 +226,7 @@ def test_what_the_members_cost():
         (lambda: gq.NestedGreedyGQ(batch_size=1.5), "batch_size is 1.5"),
         (lambda: gq.SAGAGreedyGQ(eta_theta=-1.0), "eta_theta is -1.0"),
         (lambda: gq.AveragedGreedyGQ(radius=0), "radius is 0"),
-        (lambda: gq.check.batch_indices(gq.VRGreedyGQ(growth=2.0), 9000), "has batches that grow"),
+        (lambda: gq.check.batch_indices(gq.VRGreedyGQ(growth=2.0), 9000), "has growing batches"),
         (lambda: gq.check.batch_indices(gq.NestedGreedyGQ(), 9000), "has no batches"),
     ],
     ids=range(13),
@@ -238,5 +238,5 @@ def test_bad_parameters_get_one_line(make, message):
 
 
 def test_least_squares_is_a_method_for_the_cpu():
-    with pytest.raises(ValueError, match=r"^device is 'cuda', but LeastSquaresGreedyGQ runs on 'cpu' alone$"):
+    with pytest.raises(ValueError, match=r"^device is 'cuda', but LeastSquaresGreedyGQ runs only on 'cpu'$"):
         gq.run(problem_of("garnet"), gq.LeastSquaresGreedyGQ(), 100, n_runs=1, device="cuda")

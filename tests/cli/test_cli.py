@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -19,7 +20,7 @@ from gqlab.cli import doctor
 from gqlab.cli import main as cli
 from gqlab.cli.commands import COMMANDS
 from gqlab.cli.main import main
-from gqlab.studies.rates import rates
+from gqlab.studies.rates.design import QUICK
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "cli.md").read_text()
@@ -96,12 +97,11 @@ def test_list_prints_json(capsys):
 
 
 def test_rates_prints_json(capsys, monkeypatch, tmp_path):
-    measured = rates.MeasuredRates(rates.QUICK, seed=3, quick=True, seconds=float("nan"))
-    monkeypatch.setattr(rates, "measure", lambda settings, seed, quick: measured)
+    monkeypatch.setattr("gqlab.cli.rates.QUICK", replace(QUICK, families=()))
     monkeypatch.setattr("gqlab.studies.rates.report.write", lambda measured, out: "table")
     found = json.loads(ended(capsys, "rates", "--json", "--quick", "--seed", "3", "--out", str(tmp_path))[1])
-    assert (found["seed"], found["quick"], found["seconds"], found["families"]) == (3, True, None, [])
-    assert found["settings"]["fractions"] == list(rates.QUICK.fractions)
+    assert (found["seed"], found["quick"], found["families"]) == (3, True, [])
+    assert found["settings"]["fractions"] == list(QUICK.fractions)
 
 
 # --- The doctor -------------------------------------------------------------------------------------------------------

@@ -54,7 +54,7 @@ def test_no_policy_reward_or_value_of_a_theta_that_is_not_finite(target, bad):
 
 CASES = {
     "policy too large": (lambda: gq.Problem(MDP, 9 * PHI).policy([1e308] * 3), "theta is too large"),
-    "mspbe too large": (lambda: PROBLEM.exact.mspbe([1e308] * 3), "theta: the result leaves the finite numbers"),
+    "mspbe too large": (lambda: PROBLEM.exact.mspbe([1e308] * 3), "theta: the result overflows"),
     "update_error result": (lambda: gq.update_error("r.npz"), "result is 'r.npz', expected a RunResult"),
     "sampled_reward problem": (lambda: gq.sampled_reward(None, [0]), "problem is None, expected a Problem"),
     "analyse problem": (lambda: gq.theory.analyse(5, gq.VRGreedyGQ(radius=1.0)), "problem is 5, expected a Problem"),
@@ -93,11 +93,11 @@ CASES = {
     ),
     "steps that diverge": (
         lambda: gq.check.greedy_gq_steps(PROBLEM, gq.GreedyGQ(1e200, 1e200), [0] * 3, [0] * 3, gq.trajectory(PROBLEM, 50)),
-        "]: the update leaves the finite numbers",
+        "]: the update overflows",
     ),
     "an epoch that diverges": (
         lambda: gq.check.svrg_epoch(PROBLEM, gq.VRGreedyGQ(1e200, 1e200), [1] * 3, [1] * 3, gq.trajectory(PROBLEM, 9), [0, 1] * 9),
-        "]: the update leaves the finite numbers",
+        "]: the update overflows",
     ),
     "pseudo-gradient": (lambda: gq.check.pseudo_gradient(PROBLEM, [1e308] * 3, [1e308] * 3, (0, 0, 1)), "theta and omega are too large"),
     "operator shape": (lambda: gq.Softmax().policy(3.0), "q has shape (), expected (..., A)"),
@@ -106,7 +106,7 @@ CASES = {
     "table fit": (lambda: gq.FixedPolicy([[0.5, 0.5]]).policy([[1.0, 2.0, 3.0]]), "q has shape (1, 3), expected (..., 1, 2)"),
     "text for a number": (lambda: gq.Softmax("1.0"), "sigma is '1.0', expected a number"),
     "sweep of nothing": (lambda: gq.vary(5), "kind is 5, expected the class of an algorithm"),
-    "sweep of another": (lambda: gq.vary(gq.GreedyGQ, eta=[1.0]), "eta is no parameter of GreedyGQ"),
+    "sweep of another": (lambda: gq.vary(gq.GreedyGQ, eta=[1.0]), "eta is not a parameter of GreedyGQ"),
     "grid of nothing": (lambda: gq.grid(5, gq.GreedyGQ()), "problems[0] is 5, expected a Problem"),
     "radius of the theory": (lambda: gq.theory.sharp_constants(PROBLEM, 1e100), "radius is 1e+100, expected a finite number at least"),
 }  # fmt: skip
@@ -267,7 +267,7 @@ def test_a_part_that_is_finished_while_it_is_looked_at_is_no_error(tmp_path, mon
 
 
 def test_rates_look_at_the_folder_before_they_compute(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("gqlab.studies.rates.rates.measure", lambda *_: pytest.fail("computed"))
+    monkeypatch.setattr("gqlab.studies.study.make_call", lambda *_: pytest.fail("computed"))
     (tmp_path / "file").write_text("")
     with pytest.raises(SystemExit):
         cli.main(["rates", "--quick", "--out", str(tmp_path / "file" / "deeper")])

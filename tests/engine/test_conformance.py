@@ -330,7 +330,7 @@ def test_a_saved_algorithm_is_the_same_one(algorithm):
 
 
 def test_names_that_go_away_warn():
-    with pytest.warns(DeprecationWarning, match=r"Operator.parameter goes away: use sigma, kappa or epsilon"):
+    with pytest.warns(DeprecationWarning, match=r"Operator.parameter is deprecated: use sigma, kappa or epsilon"):
         assert gq.Softmax(2.5).parameter == 2.5
 
 

@@ -333,7 +333,7 @@ MISSING = {
     ),
     "weights of its own, compiled form of its base": (
         lambda _: softmax_with(weights=lambda self, q: q),
-        "operator Odd: it changes what its base does, and needs a compiled form too",
+        "operator Odd: it overrides what its base class does, and needs a compiled form too",
     ),
     "algorithm without an estimator": (
         lambda problem: gq.run(problem, WithoutEstimator(), 10, n_runs=1),

@@ -169,7 +169,7 @@ def test_only_what_is_missing_or_damaged_is_run_again(tmp_path, sweep_problems, 
     data = bytearray(second.read_bytes())
     data[len(data) // 2] ^= 1
     second.write_bytes(data)
-    with pytest.raises(ValueError, match=rf"{lost[0]} of 36 cells are missing; the same sweep goes on from there"):
+    with pytest.raises(ValueError, match=rf"{lost[0]} of 36 cells are missing; run the same sweep again to resume it"):
         gq.open_grid(tmp_path)
     assert len(gq.open_grid(tmp_path, partial=True)) == 36 - lost[0]
     counted.clear()
@@ -177,7 +177,7 @@ def test_only_what_is_missing_or_damaged_is_run_again(tmp_path, sweep_problems, 
     assert content(run(sweep_problems, store=tmp_path)) == whole
     assert len(counted) == sum(lost)
     [line] = capsys.readouterr().err.splitlines()
-    assert line.startswith(f"gqlab: {second} is damaged, to be computed again (")
+    assert line.startswith(f"gqlab: {second} is damaged and will be computed again (")
     assert content(run(sweep_problems, store=tmp_path)) == whole  # which names no file any more
     assert capsys.readouterr().err == ""
 
@@ -195,7 +195,7 @@ def test_a_damaged_file_is_named_when_its_cell_is_read(tmp_path, garnet_problem)
     grid = gq.open_grid(tmp_path)
     [path] = tmp_path.glob("cells/*/*.npz")
     path.write_bytes(path.read_bytes()[:-200])
-    with pytest.raises(ValueError, match=r"npz is damaged \(.*\); the same sweep computes its cells again"):
+    with pytest.raises(ValueError, match=r"npz is damaged \(.*\); run the same sweep again to recompute its cells"):
         grid.results[0]
 
 
@@ -313,7 +313,7 @@ def test_messages_of_stores_and_engines(tmp_path, garnet_problem, monkeypatch):
     assert not (tmp_path / "s").exists()
     with pytest.raises(ValueError, match=r"which is not the store of a sweep: it has no sweep\.json"):
         gq.open_grid(tmp_path)
-    with pytest.raises(ValueError, match="address is 'auto', but engine 'threads' joins no cluster"):
+    with pytest.raises(ValueError, match="address is 'auto', but engine 'threads' does not join a cluster"):
         engine_of("threads", address="auto")
     for address, message in [("here", "expected 'auto' or 'host:port'"), ("127.0.0.1:1", "no Ray cluster answers")]:
         with pytest.raises(ValueError, match=f"address is '{address}'.*{message}"):
@@ -347,7 +347,7 @@ def test_a_worker_with_a_copy_of_the_store_hands_its_cells_back(tmp_path, sweep_
     assert sorted(path.name for path in here.iterdir()) == ["cells", "sweep.json"]  # no token any more
     shutil.rmtree(here / "cells")
     monkeypatch.setattr(stores.Files, "seen", lambda self: True)
-    with pytest.raises(ValueError, match="npz, which a worker has written, is not there"):
+    with pytest.raises(ValueError, match="npz, which a worker has written, is missing"):
         run(sweep_problems, store=here, engine=Elsewhere(there))
 
 
@@ -384,7 +384,7 @@ def test_an_address_is_not_ignored_where_ray_runs_already(monkeypatch):
         with on_ray.Ray(address):
             pass
     for address in ("127.0.0.1:6380", "192.0.2.3:6379"):
-        message = f"address is '{address}', but Ray is initialised already, on the cluster at 192.0.2.2:6379"
+        message = f"address is '{address}', but Ray is already initialised, on the cluster at 192.0.2.2:6379"
         with pytest.raises(ValueError, match=message), on_ray.Ray(address):
             pass
 
@@ -572,14 +572,14 @@ def test_the_command_runs_what_a_file_says_and_goes_on(tmp_path, capsys, counted
 
 
 MISTAKES = {
-    "TOML": ("n_samples = ", "n_samples = =", "is no TOML"),
-    "key": ("n_runs", "n_rums", "n_rums is not known, expected some of n_samples, n_runs, seeds"),
-    "no problems": ("[[problems]]", "[[problem]]", "problem is not known"),
+    "TOML": ("n_samples = ", "n_samples = =", "is not TOML"),
+    "key": ("n_runs", "n_rums", "n_rums is unknown, expected any of n_samples, n_runs, seeds"),
+    "no problems": ("[[problems]]", "[[problem]]", "problem is unknown"),
     "mdp": ('"garnet"', '"maze"', r"problems\[0\]: mdp is 'maze', expected one of 'garnet', 'gymnasium', 'baird'"),
-    "parameter": ("seed = [0, 1]", "sead = 0", r"problems\[0\]: sead is not known, expected some of n_states"),
+    "parameter": ("seed = [0, 1]", "sead = 0", r"problems\[0\]: sead is unknown, expected any of n_states"),
     "value": ("seed = [0, 1]", "branching = [2, 9]", r"problems\[0\]: branching is 9, expected at least 1 and below 6"),
     "empty": ("seed = [0, 1]", "seed = []", "seed is empty"),
-    "features": ("dim = 4", "dims = 4", r"problems\[0\]: features.dims is not known, expected some of dim, kind, seed"),
+    "features": ("dim = 4", "dims = 4", r"problems\[0\]: features.dims is unknown, expected any of dim, kind, seed"),
     "kind": ('"random"', '"deep"', r"problems\[0\]: features.kind is 'deep', expected one of"),
     "algorithm": ('"GreedyGQ"', '"DQN"', r"algorithms\[0\]: name is 'DQN', expected one of"),
     "step": ("[0.1, 0.2]", "-1", r"algorithms\[0\]: eta_theta is -1, expected"),

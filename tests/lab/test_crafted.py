@@ -137,7 +137,7 @@ def test_a_file_with_the_same_content_is_not_loaded_or_not_resumed(tmp_path, pro
 @pytest.mark.parametrize("name", ["theta", "updates", "state", "memory", "watched", "metadata"])
 @pytest.mark.parametrize("value", [None, 5, "text", {}, []], ids=str)
 def test_a_result_with_something_else_in_place_of_an_array_is_not_resumed(problem, result, name, value):
-    with pytest.raises(ValueError, match=r"^resume: that result is not one that gqlab\.run gave"):
+    with pytest.raises(ValueError, match=r"^resume: that result is not one of gqlab\.run's"):
         gq.run(problem, ALGORITHM, 1000, resume=dataclasses.replace(result, **{name: value}))
 
 

@@ -109,7 +109,9 @@ def test_where_there_is_no_floor_it_says_so():
         counts = count_samples(problem, [2000], 0, range(2))[0]
         starts = np.stack([result.theta[:, 0], result.theta[:, -1]], axis=1)
         if np.isnan(floors(problem, counts, starts).gradient_squared).any():
-            with pytest.raises(ValueError, match=r"set no floor: under Greedy\(\), which is not known to be smooth"):
+            with pytest.raises(
+                ValueError, match=r"so there is no floor: under Greedy\(\), which is not known to be smooth"
+            ):
                 result.floor_multiple()
             with pytest.raises(
                 ValueError, match=r"^n_samples: no stationary point of the objective made of the 2000 samples"
@@ -127,7 +129,7 @@ def test_what_a_floor_is_refused():
     ):
         replace(result, problem=None).floor_multiple()
     own = gq.run(problem, gq.PolicyGradient(n_trajectories=2, horizon=5), 100, n_runs=1)
-    with pytest.raises(ValueError, match="samples trajectories of its own: it has no floor"):
+    with pytest.raises(ValueError, match="draws its own trajectories: it has no floor"):
         own.floor_multiple()
     for bad, message in (
         ({"n_samples": 0}, "n_samples is 0"),

@@ -103,7 +103,9 @@ def test_a_grid_against_its_samples_and_against_a_step_size(garnet_problem):
     ]
     assert [line.get_color() for line in curves.lines] == list(PALETTE[:3])
     assert len(grid.plot(by="algorithm").lines) == 1
-    with pytest.raises(ValueError, match="by: that makes 17 lines, expected at most 16; name fewer, or select cells"):
+    with pytest.raises(
+        ValueError, match="by: that makes 17 lines, expected at most 16; give fewer labels, or select cells"
+    ):
         gq.GridResult([results[0]] * 17, {"problem": np.zeros(17, int), "eta": np.arange(17.0)}).plot()
     other = gq.GridResult([results[0], made_result(garnet_problem, np.zeros((1, 9, 4)))], {"problem": np.zeros(2, int)})
     with pytest.raises(ValueError, match="by: cells of the line None were recorded at different samples"):

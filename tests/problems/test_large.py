@@ -220,7 +220,7 @@ def test_what_cannot_be_certified_is_refused_with_what_was_reached(monkeypatch):
     monkeypatch.setattr(large_chains, "DENSE_AT_LAST", 0)
     monkeypatch.setattr(large_chains, "BAND_NUMBERS", 0)
     with pytest.raises(
-        ValueError, match=r"chain of 700 states is certain to \d.\de-\d+ in total variation only, expected"
+        ValueError, match=r"chain of 700 states is certified only to \d.\de-\d+ in total variation, expected"
     ):
         large_chains.stationary_distribution(linked(1e-10))
     assert large_chains.stationary_distribution(linked(1e-4)).sum() == pytest.approx(1)
@@ -284,7 +284,7 @@ def test_runs_on_sparse_features_are_those_on_dense_ones(monkeypatch):
     monkeypatch.setattr(ahead, "FAR", 0)
     result = gq.run(problems[1], gq.GreedyGQ(0.1, 0.05), 2000, n_runs=2)
     assert_close(result.theta, dense.theta, 1e-12)
-    with pytest.raises(ValueError, match="device is 'cuda', but problems with sparse features run on 'cpu' alone"):
+    with pytest.raises(ValueError, match="device is 'cuda', but problems with sparse features run only on 'cpu'"):
         gq.run(problems[1], gq.GreedyGQ(), 100, n_runs=1, device="cuda")
 
 
@@ -315,7 +315,7 @@ def outside() -> sparse.csc_array:
 WRONG = {
     "index outside": (
         lambda: gq.FiniteMDP(outside(), 0.0, 0.9),
-        "transition is not a sound sparse matrix: indices must be < 4",
+        "transition is not a valid sparse matrix: indices must be < 4",
     ),
     "mistyped index": (
         lambda: of_transitions(s=[0, 10**12]),

@@ -63,6 +63,27 @@ def test_the_code_of_an_algorithm_is_part_of_the_key():
 # --- What is kept ---------------------------------------------------------------------------------------------------
 
 
+def test_what_was_finished_before_is_read_without_computing_and_force_still_computes(tmp_path, capsys):
+    calls = Sums().calls()
+    with Runner(tmp_path) as runner:
+        assert runner.kept(calls) is None
+        runner.results(calls[:2])
+        assert runner.kept(calls) is None
+        assert [result["n"] for result in runner.kept(calls[:2])] == [1, 2]
+    with Runner(tmp_path, How(force=True)) as runner:
+        assert runner.kept(calls[:2]) is not None
+        runner.results(calls[:2])
+        assert runner.n_computed == 2
+    path = runner.archive.path(calls[0].key)
+    path.write_bytes(path.read_bytes()[:-20])
+    with Runner(tmp_path) as runner:
+        assert runner.kept(calls[:1]) is None
+        assert runner.kept(calls[:1]) is None
+        runner.results(calls[:1])
+        assert runner.kept(calls[:1]) is not None
+    assert capsys.readouterr().err.count("is damaged") == 1
+
+
 def test_what_is_kept_is_what_was_computed(tmp_path):
     with Runner(tmp_path) as runner:
         [result] = runner.results([Call(partial_sums, (3, 2.0))])
@@ -97,7 +118,7 @@ def test_a_damaged_file_is_named_and_computed_again(tmp_path, capsys):
     whole = first.read_bytes()
     first.write_bytes(whole[:300] + bytes([whole[300] ^ 1]) + whole[301:])
     assert run_study(Sums(), tmp_path).n_computed == 1
-    assert re.fullmatch(rf"gqlab: {first} is damaged, to be computed again \(.*\)\n", capsys.readouterr().err)
+    assert re.fullmatch(rf"gqlab: {first} is damaged and will be computed again \(.*\)\n", capsys.readouterr().err)
     first.write_bytes(second.read_bytes())  # whole, but of another call
     assert run_study(Sums(), tmp_path).n_computed == 1
     assert "it has the settings of another call" in capsys.readouterr().err

@@ -1,9 +1,8 @@
-"""``gqlab theory`` and ``gqlab rates``."""
+"""``gqlab theory``."""
 
 from __future__ import annotations
 
 from json import loads
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -124,21 +123,3 @@ def theory(
         print(f"  largest ratio found, {name}: {value:.4f}")
     for case in grown:
         print(f"  {case}")
-
-
-def rates(*, out: Path = Path("results/rates"), quick: bool = False, seed: int = 0, json: bool = False) -> None:
-    """Measure how many samples Greedy-GQ and VR-Greedy-GQ need for ε on random Garnets, beside what the theorems say.
-
-    Args:
-        out: Where the tables, the numbers and the figure go: rates.md, rates.json and rates.png.
-        quick: A tiny version of everything, to try the command; it writes rates-quick.md and so on.
-        seed: Of the Garnets and the runs; the documentation's rates are those of 3, the reproduction's of 2026.
-        json: Print the numbers, as in rates.json, instead of the tables.
-    """
-    from gqlab.studies.rates import rates as experiment
-
-    measured, text = experiment.main(out, quick=quick, seed=checks.integer("seed", seed, least=0))
-    if json:
-        print_json(measured.to_dict())
-    else:
-        print(f"{text}\n\n{measured.seconds:.0f} seconds; written to {out}")

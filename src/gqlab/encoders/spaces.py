@@ -27,13 +27,13 @@ class _Leaf(NamedTuple):
 class Flattener:
     """Observations of a Gymnasium space as one float64 vector.
 
-    A number of a Discrete space stays one number, its value; arrays are raveled; the members of a Tuple or a Dict stand
-    one after another, in the space's own order.
+    A number of a Discrete space stays one number, its value; arrays are flattened; the members of a Tuple or a Dict are
+    concatenated in the space's own order.
 
     Parameters
     ----------
     space : gymnasium.Space
-        Box, Discrete, MultiDiscrete, MultiBinary, and Tuple and Dict of these, nested too.
+        Box, Discrete, MultiDiscrete, MultiBinary, and Tuple and Dict of these, also nested.
 
     Attributes
     ----------
@@ -142,7 +142,7 @@ def _inner(value: Any, key: Any, name: str) -> Any:
     with contextlib.suppress(KeyError, IndexError, TypeError):
         if isinstance(value, Mapping | tuple | list):
             return value[key]
-    raise ValueError(f"{name} is {checks.shown(value)}, expected one with the entry {key!r}")
+    raise ValueError(f"{name} is {checks.shown(value)}, expected an entry {key!r} in it")
 
 
 def _leaves(space: Any, path: tuple[Any, ...]) -> Any:

@@ -1,6 +1,6 @@
 """The GPU's kernels: one thread for each run, around the same compiled loop as on the CPU.
 
-What an update touches at places of its own in every thread is kept as near as it fits:
+What every thread touches at its own places is kept as close to it as it fits:
 
 * near arrays (θ, ω and the like): the thread's registers or own memory, sized at compile time; for large problems
   columns of global memory.
@@ -29,8 +29,8 @@ from gqlab.samples.tables import Tables
 
 #: Threads of a block.
 BLOCK = 128
-#: Registers of a thread, at most, for numbers of 4 and of 8 bytes: more threads at a time against more at hand. Threads
-#: with at most so many near numbers need fewer.
+#: The most registers of a thread, for numbers of 4 and of 8 bytes: a compromise between more threads at a time and more
+#: numbers at hand. Threads with at most so many near numbers need fewer.
 MAX_REGISTERS, FEW_REGISTERS, FEW_NEAR = {4: 128, 8: 168}, {4: 96, 8: 128}, 40
 #: Problems with at most this many numbers d·A have near arrays of the threads' own.
 MOST_LOCAL = 256
@@ -75,7 +75,7 @@ class Shape(NamedTuple):
     d: int  # 0: known at run time
     A: int
     dtype: str
-    tables: tuple[tuple[str, int], ...]  # the entries of the tables in shared memory, by name; nothing: they are not
+    tables: tuple[tuple[str, int], ...]  # the entries of the tables in shared memory, by name; empty: none are
 
     @property
     def columns(self) -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""Ctrl-C, heard where the interpreter cannot: in compiled code and in the compiler."""
+"""Ctrl-C where the interpreter cannot react to it: in compiled code and in the compiler."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ def set_stop(flag: Any) -> None:
 
 
 def stop_flag() -> Any:
-    """For ``Settings.stop``: what was set for this thread, or None."""
+    """What was set for this thread, or None: what ends runs where ``Settings.stop`` says nothing."""
     return getattr(_here, "stop", None)
 
 
 @contextmanager
 def heard_interrupts(act: Callable[[], None]) -> Iterator[None]:
-    """Ctrl-C calls ``act``, and becomes a KeyboardInterrupt at the end at the latest.
+    """Ctrl-C calls ``act``, and becomes a KeyboardInterrupt at the end of the block at the latest.
 
-    An exception that is raised wherever the interpreter happens to be can be lost, in a callback of the compiler or
-    between two statements; that it came is not forgotten here. A handler of the user's own, and other threads than the
-    main one, are left alone.
+    An exception that is raised wherever the interpreter happens to be can get lost, in a callback of the compiler or
+    between two statements; here the signal is remembered. A user's own handler, and threads other than the main one,
+    are left alone.
     """
     default = threading.current_thread() is threading.main_thread() and (
         signal.getsignal(signal.SIGINT) is signal.default_int_handler

@@ -1,4 +1,4 @@
-"""What the exact quantities are made of: means over D(s,a) = μ(s) π_b(a|s) and P, and the transitions behind them."""
+"""What the exact quantities are made from: means over D(s,a) = μ(s) π_b(a|s) and P, and the possible transitions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gqlab.support.checks import FloatArray
 
 
 class Means(Protocol):
-    """What expectations are taken over: an MDP, the policy that makes the data, and the features of its pairs."""
+    """What expectations are taken over: an MDP, the policy that generates the data, and the features."""
 
     @property
     def mdp(self) -> FiniteMDP: ...

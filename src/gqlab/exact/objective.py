@@ -23,7 +23,7 @@ from gqlab.operators.base import Operator
 from gqlab.support import checks
 from gqlab.support.checks import FloatArray
 
-#: Eigenvalues of C below this part of the largest one are directions that the means say nothing about.
+#: Eigenvalues of C below this fraction of the largest belong to directions about which the means say nothing.
 CUTOFF = 1e-13
 
 
@@ -53,7 +53,7 @@ class ProjectedBellmanError:
         return as_dense(self.rows).reshape(*self._shape, -1)
 
     def take(self, which: NDArray[np.intp]) -> ProjectedBellmanError:
-        """That of some of the sets of means."""
+        """The objective for some of the sets of means."""
         return ProjectedBellmanError(self.rows, self.target, FeatureMoments(*(moment[which] for moment in self.means)))
 
     @cached_property

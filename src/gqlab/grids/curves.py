@@ -1,4 +1,4 @@
-"""Curves of a grid: metrics against what was used, or against a parameter."""
+"""Curves of a grid: metrics against samples or updates, or against a parameter."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def grid_plot(
         groups.setdefault(tuple(str(grid.labels[name][k]) for name in by), []).append(k)
     if len(groups) > MOST_LINES:
         raise ValueError(
-            f"by: that makes {len(groups)} lines, expected at most {MOST_LINES}; name fewer, or select cells"
+            f"by: that makes {len(groups)} lines, expected at most {MOST_LINES}; give fewer labels, or select cells"
         )
     line = _side_by_side if x in COUNTS else _sensitivity
     lines = [line(grid, cells, metric, x, _name(grid, cells[0], by)) for cells in groups.values()]
@@ -49,7 +49,7 @@ def grid_plot(
 
 
 def _name(grid: GridResult, k: int, by: Sequence[str]) -> str | None:
-    """What a line is called: the algorithm's name, and the labels that it has."""
+    """The name of a line: the algorithm's name, and its labels."""
     label = {name: grid.labels[name][k] for name in by}
     words = [str(label.pop("algorithm"))] if "algorithm" in label else []
     own = {name: value for name, value in label.items() if str(value) != "nan"}
@@ -63,7 +63,9 @@ def _side_by_side(grid: GridResult, cells: list[int], metric: Metric, x: str, na
     for k in cells:
         at, found = curve(grid.results[k], metric, x)
         if places and not np.array_equal(at, places[0]):
-            raise ValueError(f"by: cells of the line {name!r} were recorded at different {x}; name what they differ in")
+            raise ValueError(
+                f"by: cells of the line {name!r} were recorded at different {x}; add the labels in which they differ"
+            )
         places.append(at)
         runs.append(found)
     return Line(name, places[0], np.concatenate(runs))

@@ -1,7 +1,7 @@
-"""What a sweep is: problems × algorithms × seeds and their settings, and all of it as data that a store can keep.
+"""What a sweep is: problems × algorithms × seeds and their settings, in a form that a store can keep.
 
 Cells are numbered: problem by problem, algorithm by algorithm, seed by seed. The digest of a description covers
-everything that decides a result, the code too; so the digest and a cell's number are a key made of content.
+everything that determines a result, including the code; so the digest and a cell's number are a key by content.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Axes:
     """What is varied: problems, algorithms, seeds."""
 
     algorithms: list[Algorithm]  # each once
-    which: NDArray[np.intp]  # (problems, algorithms of each): which of them
+    which: NDArray[np.intp]  # (problems, algorithms of each): indices into ``algorithms``
     seeds: NDArray[np.uint64]
 
     @property
@@ -51,7 +51,7 @@ class Axes:
         return math.prod(self.shape)
 
     def at(self, number: int) -> tuple[int, int, int]:
-        """The problem, the algorithm and the seed of a cell: its place in their lists, and the seed itself."""
+        """The indices of a cell's problem and algorithm, and its seed."""
         p, a, s = (int(k) for k in np.unravel_index(number, self.shape))
         return p, int(self.which[p, a]), int(self.seeds[s])
 
@@ -64,7 +64,7 @@ class Axes:
             for algorithm in self.algorithms
         ]
         names = dict.fromkeys(name for values in parameters for name in values)
-        # None, of a parameter that is not set, would make a column of objects.
+        # None, for a parameter that is not set, would make a column of objects.
         columns = {name: [np.nan if v.get(name) is None else v[name] for v in parameters] for name in names}
         return {
             "problem": np.repeat(np.arange(n_problems), n_algorithms * n_seeds),
@@ -76,7 +76,7 @@ class Axes:
 
 @dataclass(frozen=True, eq=False)
 class Description:
-    """A sweep without its problems' arrays: what a store knows of it."""
+    """A sweep without the arrays of its problems: what a store knows about it."""
 
     code: str
     settings: dict[str, Any]  # n_samples, n_runs, record_every, device, dtype, watch, theta0, omega0
@@ -97,16 +97,16 @@ class Description:
 
     @cached_property
     def _algorithm_dicts(self) -> list[dict[str, Any]]:
-        # As they are read again: JSON knows no tuples.
+        # As they will be read back: JSON has no tuples.
         return [json.loads(json.dumps(algorithm.to_dict())) for algorithm in self.axes.algorithms]
 
     @cached_property
     def digest(self) -> str:
-        """Equal sweeps, run by equal code, have an equal one."""
+        """Equal for equal sweeps with equal code."""
         return hashlib.sha256(json.dumps(self.to_dict(), sort_keys=True).encode()).hexdigest()
 
     def metadata(self, number: int) -> dict[str, Any]:
-        """What tells the result of this cell from those of all others."""
+        """What distinguishes the result of this cell from all others."""
         p, a, seed = self.axes.at(number)
         named = ("n_samples", "record_every", "dtype", "device", "watch")
         values = {name: self.settings[name] for name in named}
@@ -155,7 +155,7 @@ class Sweep:
 
     @cached_property
     def description(self) -> Description:
-        """All that decides the results."""
+        """Everything that determines the results."""
         algorithms, problems, settings = self.axes.algorithms, self.problems, self.settings
         kinds: set[type] = {kind for a in algorithms for kind in (type(a), a.estimator)}
         kinds |= {kind for p in problems for kind in (type(p.target), p.target.compiled)}

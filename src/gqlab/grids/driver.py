@@ -33,7 +33,7 @@ class Collected:
         return np.ones(len(self.sweep), dtype=bool) if self.store is None else ~self.store.finished
 
     def take(self, numbers: NDArray[np.int64], outcome: Outcome) -> None:
-        """What a worker hands back, or has kept already."""
+        """Store what a worker returned, or note what it has kept itself."""
         if self.store is None:
             found = Unpacked(outcome.value)
             for k, number in enumerate(numbers.tolist()):
@@ -46,7 +46,7 @@ class Collected:
                 self.store.files.save(outcome.value)
         if not path.is_file():
             raise ValueError(
-                f"{path}, which a worker has written, is not there: the same sweep computes its cells again"
+                f"{path}, which a worker has written, is missing: run the same sweep again to compute its cells"
             )
         self.store.add(path, numbers)
 
@@ -63,7 +63,7 @@ class Collected:
 
 
 def run_sweep(sweep: Sweep, engine: Engine, store: Any = None) -> Sequence[RunResult]:
-    """The results of all cells; those that ``store``, the name of a folder, has already are not run again."""
+    """The results of all cells; those already in ``store``, a folder, are not run again."""
     sweep.check()
     if sweep.settings.device == "cuda":
         load_cuda()
@@ -101,7 +101,7 @@ def _run_missing(sweep: Sweep, engine: Engine, collected: Collected) -> None:
 
 
 def _bar(wanted: bool | None, cost: NDArray[np.float64], missing: NDArray[np.bool_]) -> Any:
-    """A progress bar in the work of the cells, with the time left."""
+    """A progress bar in units of work, with the time left."""
     return progress_bar(
         wanted,
         total=float(cost.sum()),

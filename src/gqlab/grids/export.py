@@ -1,4 +1,4 @@
-"""A store as Parquet: a row for every record of every run of every cell, one cell in memory at a time."""
+"""A grid as Parquet: a row for every record of every run of every cell, one cell in memory at a time."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from gqlab.lab.results import RunResult
 from gqlab.support import checks
 from gqlab.support.files import check_writable, write_whole
 
-#: Rows that are gathered before they are written.
+#: Rows that are collected before they are written.
 BLOCK = 2**16
 
 

@@ -41,7 +41,7 @@ def vary(kind: type[Algorithm], **parameters: Any) -> list[Algorithm]:
     known = [field.name for field in fields(kind)]  # type: ignore[arg-type]
     for name in parameters:
         if name not in known:
-            raise ValueError(f"{name} is no parameter of {kind.__name__}, expected some of {', '.join(known)}")
+            raise ValueError(f"{name} is not a parameter of {kind.__name__}, expected any of {', '.join(known)}")
     axes = [checks.several(name, values) for name, values in parameters.items()]
     return [kind(**dict(zip(parameters, values, strict=True))) for values in itertools.product(*axes)]
 
@@ -66,14 +66,14 @@ def grid(
 ) -> GridResult:
     """Run every algorithm on every problem under every seed, ``n_runs`` times, in a few compiled calls.
 
-    Each cell is, number for number, what :func:`gqlab.run` gives for it, whatever the others, the engine and the kills
-    that it survived. Problems may differ in everything; those of one size run in one call.
+    Each cell is, number for number, what :func:`gqlab.run` gives for it, regardless of the other cells, the engine and
+    any interruptions. Problems may differ in every respect; those of one size run in one call.
 
     Parameters
     ----------
     problems : Problem or sequence of Problem
     algorithms : Algorithm or sequence of Algorithm
-        :func:`gqlab.vary` makes one from ranges of parameters.
+        :func:`gqlab.vary` makes a list from ranges of parameters.
     n_samples, theta0, omega0, record_every, device, dtype, threads, progress, watch
         As in :func:`gqlab.run`, the same for every cell.
     n_runs : int
@@ -81,10 +81,10 @@ def grid(
     seeds : int or sequence of int
     engine : "threads", "processes", "ray" or an Engine, optional
         Where the cells run, in tasks of a few seconds: see docs/scale.md. Default: all of them in one call of this
-        process. One that is given by its name has ``threads`` workers.
+        process. An engine given by name has ``threads`` workers.
     store : str or path, optional
-        A folder that keeps finished cells: after a kill the same call does what is missing, and the results are read
-        from there, each when it is asked for. A cell that fails is named in a ``ValueError`` when all others are done.
+        A folder that keeps finished cells: after an interruption the same call computes what is missing. Results are
+        read from it on demand. A cell that fails is named in a ``ValueError`` once all others are finished.
 
     Examples
     --------
@@ -129,16 +129,16 @@ def grid(
 def open_grid(
     path: str | os.PathLike[str], *, problems: Problem | Sequence[Problem] | None = None, partial: bool = False
 ) -> GridResult:
-    """The results in the store of a sweep, each read when it is asked for: there may be more than memory holds.
+    """The results in the store of a sweep, each read on demand: there may be more than fit in memory.
 
     Parameters
     ----------
     path : str or path
         The folder that was given to :func:`gqlab.grid` as ``store``, or to ``gqlab sweep`` as ``--out``.
     problems : Problem or sequence of Problem, optional
-        Those of the grid, in their order: with them exact metrics can be asked for. The store does not hold them.
+        The problems of the grid, in their order, which the store does not hold: exact metrics need them.
     partial : bool
-        Take the cells that are finished where some are missing; else that is a ``ValueError``.
+        Whether to accept a store with missing cells; otherwise that is a ``ValueError``.
 
     Examples
     --------
@@ -161,8 +161,8 @@ def open_grid(
         return GridResult(StoredResults(store, known), labels)
     if not partial:
         raise ValueError(
-            f"{store.folder}: {len(missing):,} of {len(store.finished):,} cells are missing; the same sweep goes on "
-            "from there, and partial=True takes those that are finished"
+            f"{store.folder}: {len(missing):,} of {len(store.finished):,} cells are missing; run the same sweep "
+            "again to resume it, or take the finished ones with partial=True"
         )
     done = np.flatnonzero(store.finished)
     return GridResult(
@@ -171,7 +171,7 @@ def open_grid(
 
 
 def _known(problems: Problem | Sequence[Problem], store: GridStore) -> list[Problem]:
-    """The problems of a store, by their fingerprints."""
+    """The problems of a store, checked by their fingerprints."""
     given, wanted = checks.several("problems", problems), store.description.problems
     if len(given) != len(wanted):
         raise ValueError(f"problems has {len(given)}, expected the {len(wanted)} of the grid in {store.folder}")

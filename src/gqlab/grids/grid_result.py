@@ -18,7 +18,7 @@ from gqlab.support import checks
 
 
 class Chosen(Sequence[RunResult]):
-    """Some of the results of a sequence, which are asked for one at a time: it may load them from a disk."""
+    """Some of the results of a sequence, which may load them from disk: they are requested one at a time."""
 
     def __init__(self, results: Sequence[RunResult], places: NDArray[np.intp]) -> None:
         inner = isinstance(results, Chosen)
@@ -45,9 +45,9 @@ class GridResult:
     ----------
     results : sequence of RunResult
         One for each cell: problem by problem, algorithm by algorithm, seed by seed. A list, or a sequence that loads
-        each result when it is asked for, and only one at a time is. Every result knows its problem.
+        results on demand, one at a time. Every result knows its problem.
     labels : dict of (n_cells,) arrays
-        ``problem`` (its place in the list), ``seed``, ``algorithm`` (its name) and every parameter; NaN where an
+        ``problem`` (its index), ``seed``, ``algorithm`` (its name) and every parameter; NaN where an
         algorithm has no such parameter, or it is not set. Ready for ``pandas.DataFrame(grid.labels)``.
 
     Examples
@@ -104,8 +104,8 @@ class GridResult:
                 raise ValueError(f"{name} is {checks.shown(value)}, expected one value")
             column = self.labels[name]
             try:
-                keep &= column != column if value is None else column == value  # what is not set is NaN
-            except OverflowError:  # a whole number beyond all that a label can be
+                keep &= column != column if value is None else column == value  # NaN where it is not set
+            except OverflowError:  # a whole number too large for the column
                 keep[:] = False
         return self._cells(np.flatnonzero(keep))
 
@@ -119,8 +119,8 @@ class GridResult:
         """The best parameters of each algorithm on each problem, with all their seeds, and a label ``score``.
 
         A setting's score is the mean of the metric over all its runs under all seeds, at the last record: no seed is
-        chosen. Of equal scores the first in the grid wins. A run that diverged counts as infinite, and so does NaN:
-        a setting with such a run is chosen only where every other has one too, and then its score says so.
+        picked. Of equal scores the first in the grid wins. A run that diverged counts as infinite, and so does NaN:
+        a setting with such a run is chosen only if every other has one too, and then its score is infinite.
 
         Parameters
         ----------
@@ -129,8 +129,8 @@ class GridResult:
             and the like; or a function of a :class:`RunResult` that gives numbers, (n_runs,) or (n_runs, n_records), or
             one number, which is used as it is. A grid that was opened without its problems has only what was watched.
         per : str or sequence of str
-            The labels of which every combination gets its best setting; with ``"algorithm"`` alone the score is a mean
-            over problems, too.
+            A best setting is chosen for every combination of these labels; with ``"algorithm"`` alone the score is also
+            a mean over problems.
         largest : bool, optional
             Whether larger is better; default: for ``"reward"`` and ``"value"``.
 
@@ -184,8 +184,8 @@ class GridResult:
             ``"samples"``, ``"updates"`` or ``"gradient_evaluations"``; or the name of a label whose values are
             numbers, such as ``"eta_theta"``: then the metric at the last record is drawn against it.
         by : str or sequence of str, optional
-            The labels that get lines of their own; cells that differ in others are taken together. Default: all that
-            vary but the seed.
+            The labels whose combinations get a line each; cells that differ only in others are pooled. Default: all
+            labels that vary, except the seed.
         band : float
             The share of runs in the band; 0: none.
         ax : matplotlib Axes, optional
@@ -228,8 +228,8 @@ class GridResult:
 
         The columns are those of :meth:`to_dataframe`: ``cell``, the labels, ``run``, ``samples``, ``updates``,
         ``gradient_evaluations``, ``diverged`` (by then), ``gradient_lowest``, ``gradient_mean``, … of what was watched;
-        and ``theta`` and ``omega`` as lists. A step size that decays is its initial value, with ``…_after`` and
-        ``…_power`` beside it. Results that are on disk are read one at a time, and the file appears whole.
+        and ``theta`` and ``omega`` as lists. A decaying step size is given by its initial value, with ``…_after``
+        and ``…_power`` in further columns. Results on disk are read one at a time, and the file appears whole.
 
         Examples
         --------
@@ -263,10 +263,10 @@ class GridResult:
         return frames.grid_dataset(self, metrics)
 
     def _settings(self) -> list[Any]:
-        """Of every cell the algorithm with its parameters.
+        """The algorithm of every cell with its parameters.
 
-        Step sizes that were not given differ from problem to problem: the first setting of an algorithm on one problem
-        is the first on another, where all problems have as many.
+        Default step sizes differ from problem to problem: so the k-th setting of an algorithm on one problem counts as
+        the k-th on another, if all problems have equally many.
         """
         names = [name for name in self.labels if name not in ("problem", "seed", "score")]
         written = [tuple(str(self.labels[name][k]) for name in names) for k in range(len(self))]
@@ -292,7 +292,7 @@ class GridResult:
         return metrics.check_metric(metric, self.results[0] if len(self) else None)
 
     def _score(self, k: int, metric: Metric, largest: bool) -> float:
-        """The mean of a cell's runs, of which less is better; infinite where one is lost."""
+        """The mean of a cell's runs, smaller being better; infinite if a run is lost."""
         runs = metrics.final(self.results[k], metric)
         return float((-runs if largest else runs).mean()) if np.isfinite(runs).all() else np.inf
 

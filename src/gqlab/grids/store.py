@@ -4,9 +4,9 @@
     cells/4f/4f09….npz       the results of the cells of one task, by their numbers, sealed
 
 One file for each *task*, not for each cell: a million cells of a millisecond would leave a million files of a few
-kilobytes, which cost more than the runs. A task's file holds its cells' arrays one behind the other. Its name is a
-digest of the sweep's and of the cells' numbers; it appears whole, so that whoever is killed leaves nothing half. A cell
-that is in two files counts once: it is read from the first.
+kilobytes, which cost more than the runs. A task's file holds the concatenated arrays of its cells. Its name is a
+digest of the sweep and of the cells' numbers. It appears whole, so that a kill leaves nothing half-written. A cell that
+is in two files counts once, and is read from the first.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ from gqlab.support.files import (
     writing,
 )
 
-#: Bytes of files that are kept in memory when cells are read one after another.
+#: Bytes of files that are cached in memory when cells are read one after another.
 CACHE = 2**28
 
 Packed = dict[str, NDArray[Any]]
 
 
 def pack(numbers: Sequence[int], results: Sequence[RunResult]) -> Packed:
-    """Results of one kind as a few arrays: every field of all cells in one, and its shapes in another."""
+    """Results of one kind as a few arrays: every field of all cells in one array, and its shapes in another."""
     fields: dict[str, list[NDArray[Any]]] = {name: [getattr(r, name) for r in results] for name in PLAIN_FIELDS}
     for name in results[0].memory:
         fields[f"memory/{name}"] = [r.memory[name] for r in results]
@@ -64,7 +64,7 @@ def pack(numbers: Sequence[int], results: Sequence[RunResult]) -> Packed:
 
 
 class Unpacked:
-    """The results in what :func:`pack` made, one at a time."""
+    """The results packed by :func:`pack`, one at a time."""
 
     def __init__(self, packed: Packed) -> None:
         self.numbers = packed["numbers"]
@@ -81,7 +81,7 @@ class Unpacked:
             raise ValueError(f"{len(self.metadata)} cells are described, expected {len(self.numbers)}")
 
     def __getitem__(self, k: int) -> RunResult:
-        """The k-th result; whether it is one that a run can give is for the caller to check."""
+        """The k-th result; the caller checks whether it is one that a run can give."""
         arrays: dict[str, Any] = {}
         for name, ends in self._ends.items():
             part = self._packed[name][ends[k] : ends[k + 1]]
@@ -96,11 +96,11 @@ class Unpacked:
 
 @dataclass(frozen=True)
 class Files:
-    """Where the tasks of a sweep are kept: all that a worker needs to know of a store."""
+    """Where the tasks of a sweep are kept: all that a worker needs to know about a store."""
 
     folder: Path
     digest: str  # of the sweep's description
-    token: str = ""  # a file that is in the folder as long as its driver works
+    token: str = ""  # a file that exists in the folder while its driver is running
 
     def path(self, numbers: NDArray[np.int64]) -> Path:
         """The file of the task with these cells."""
@@ -116,7 +116,7 @@ class Files:
         return path
 
     def seen(self) -> bool:
-        """Whether the driver's folder is to be seen from here: another machine may have a store at the same place."""
+        """Whether the driver's folder is visible here: another machine may have a different store under this path."""
         return self.token != "" and (self.folder / self.token).is_file()
 
 
@@ -128,37 +128,37 @@ class GridStore:
         self.files = Files(folder, description.digest)
         self._files: list[Path] = []
         n = len(description.axes)
-        #: The file of each cell, and its place there; −1 where it is missing.
+        #: The file of each cell, and its index in it; −1 if it is missing.
         self._file, self._row = np.full(n, -1, dtype=np.int32), np.full(n, -1, dtype=np.int32)
         self._read: OrderedDict[int, Unpacked] = OrderedDict()
 
     @contextlib.contextmanager
     def shown(self) -> Iterator[Files]:
-        """What workers get: as long as this is open they can tell whether they see this very folder."""
+        """What workers get: while this is open they can tell whether they see this same folder."""
         with token(self.folder) as name:
             yield replace(self.files, token=name)
 
     @property
     def finished(self) -> NDArray[np.bool_]:
-        """Which cells are there."""
+        """Which cells are finished."""
         return self._file >= 0
 
     def add(self, path: Path, numbers: NDArray[np.int64]) -> None:
-        """Count the cells of a file as finished, where they are not already."""
+        """Mark the cells of a file as finished, unless they already are."""
         inside = (numbers >= 0) & (numbers < len(self._file))
         if numbers.ndim != 1 or numbers.dtype != np.int64 or not inside.all() or path != self.files.path(numbers):
-            raise ValueError("its cells are not those that its name stands for")
+            raise ValueError("its cells do not match its name")
         new = np.flatnonzero(self._file[numbers] < 0)
         self._file[numbers[new]], self._row[numbers[new]] = len(self._files), new
         self._files.append(path)
 
     def find(self, *, whole: bool) -> None:
-        """Look for the files that are there. With ``whole`` each is read, and a damaged one named and put aside."""
+        """Look for existing files. With ``whole`` each is read, and a damaged one is reported and set aside."""
         for path in sorted(self.folder.glob("cells/*/*.npz")):
             try:
                 self.add(path, self._unpacked(path).numbers if whole else read_array(path, "numbers"))
             except (ValueError, OSError) as error:
-                print(f"gqlab: {path} is damaged, to be computed again ({one_line(error)})", file=sys.stderr)
+                print(f"gqlab: {path} is damaged and will be computed again ({one_line(error)})", file=sys.stderr)
                 if whole and isinstance(error, ValueError):
                     path.rename(path.with_suffix(".damaged"))
 
@@ -177,7 +177,7 @@ class GridStore:
             raise ValueError(one_line(error)) from None
 
     def result(self, number: int) -> RunResult:
-        """The result of a cell, read from its file; the files read last are kept in memory."""
+        """The result of a cell, read from its file; the files read most recently are cached."""
         k = int(self._file[number])
         if k < 0:
             raise ValueError(f"{self.folder}: cell {number} is missing")
@@ -192,12 +192,12 @@ class GridStore:
             return result
         except (ValueError, OSError) as error:
             raise ValueError(
-                f"{self._files[k]} is damaged ({one_line(error)}); the same sweep computes its cells again"
+                f"{self._files[k]} is damaged ({one_line(error)}); run the same sweep again to recompute its cells"
             ) from None
 
 
 class StoredResults(Sequence[RunResult]):
-    """The results of a store, each read when it is asked for, with its problem where the ``problems`` are known.
+    """The results of a store, each read on demand, with its problem if the ``problems`` are known.
 
     ``n_computed`` of them are new.
     """
@@ -227,7 +227,7 @@ class StoredResults(Sequence[RunResult]):
 
 
 def create_store(path: Any, description: Description) -> GridStore:
-    """The store of a sweep: a new one, or the one that is there, if it is of this very sweep and code."""
+    """The store of a sweep: a new one, or an existing one if it belongs to the same sweep and code."""
     folder = Path(checks.path("store", path))
     name = f"store is {checks.shown(str(folder))}"
     if folder.exists() and not folder.is_dir():
@@ -241,7 +241,7 @@ def create_store(path: Any, description: Description) -> GridStore:
     check_writable(folder)
     if not exists:
         text = json.dumps({**description.to_dict(), "sum": description.digest}, indent=1).encode()
-        with writing(folder), contextlib.suppress(FileExistsError):  # of another driver, that began just now
+        with writing(folder), contextlib.suppress(FileExistsError):  # another driver has just started
             write_whole(file, lambda out: out.write(text), new=True)
         if file.read_bytes() != text:
             _check_same(name, file, description)
@@ -251,7 +251,7 @@ def create_store(path: Any, description: Description) -> GridStore:
 
 
 def open_store(path: Any) -> GridStore:
-    """The store of a sweep that somebody made."""
+    """An existing store of a sweep."""
     folder = Path(checks.path("path", path))
     file = folder / "sweep.json"
     if not file.is_file():
@@ -283,7 +283,7 @@ def _read_description(file: Path) -> Description:
 
 
 def _difference(kept: Description, wanted: Description) -> str:
-    """What two sweeps do not share, for a message."""
+    """In what two sweeps differ, for a message."""
     old, new = kept.to_dict(), wanted.to_dict()
     if all(old[name] == new[name] for name in old if name != "code"):
         return "version of the code"

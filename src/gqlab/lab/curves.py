@@ -16,7 +16,7 @@ from gqlab.plots.curves import Line, draw
 from gqlab.support import checks
 from gqlab.support.checks import FloatArray
 
-#: What the x-axis says.
+#: The label of the x-axis.
 TITLES = {"samples": "samples", "updates": "updates", "gradient_evaluations": "gradient evaluations"}
 
 
@@ -77,9 +77,9 @@ def _compare(results: Mapping[Any, RunResult], metric: Any, x: str, band: float,
 
 
 def curve(result: RunResult, metric: Metric, x: str) -> tuple[NDArray[Any], FloatArray]:
-    """Where a curve has points, (n,), and what the runs are there, (n_runs, n).
+    """The points of a curve, (n,), and the values of the runs there, (n_runs, n).
 
-    Of records with the same number of samples, those of an inner loop, the last counts.
+    Where several records have the same number of samples, as in an inner loop, the last counts.
     """
     found, at = metrics.values(result, metric), getattr(result, x)
     if found.ndim != 2:

@@ -1,8 +1,8 @@
 """The statistical floor: what the samples of a run allow, whatever the algorithm.
 
-Put the samples that a run has seen into the objective (their counts in place of D and P), go to its stationary point,
+Form the objective from the samples that a run has seen (their counts in place of D and P), find its stationary point,
 and take the exact ‖∇J‖² there. It falls like 1/n, and is the natural unit for the error of every algorithm that saw the
-same samples. It is no lower bound: a method that has not yet travelled a flat direction can lie below it.
+same samples. It is not a lower bound: a method that has not yet moved along a flat direction can lie below it.
 """
 
 from __future__ import annotations
@@ -63,10 +63,10 @@ def floor(
     theta0: ArrayLike | None = None,
     theta: ArrayLike | None = None,
 ) -> Floor:
-    """The stationary point of the objective made of the first samples of run ``run`` of ``seed``, and ‖∇J‖² there.
+    """The stationary point of the objective of the first samples of run ``run`` of ``seed``, and ‖∇J‖² there.
 
-    It is searched from ``theta0``, where the run began (default 0), and from ``theta`` where it ended, if given; of two
-    stationary points that with the smaller Ĵ is taken. ``ValueError`` where there is none.
+    The search starts from ``theta0``, where the run began (default 0), and from ``theta``, where it ended, if given; of
+    two stationary points the one with the smaller Ĵ is taken. ``ValueError`` if none is found.
 
     Examples
     --------
@@ -95,7 +95,7 @@ def floor(
 def floor_multiple(problem: Problem, result: Any) -> float:
     """How far above its floor a result ends: see :meth:`gqlab.RunResult.floor_multiple`. The problem is its own."""
     if not result.algorithm.follows_trajectory:
-        raise ValueError(f"result is of {result.algorithm!r}, which samples trajectories of its own: it has no floor")
+        raise ValueError(f"result is of {result.algorithm!r}, which draws its own trajectories: it has no floor")
     n, runs = int(result.samples[-1]), range(len(result.theta))
     if n < 1:
         raise ValueError("result has no samples yet")
@@ -110,15 +110,15 @@ def floor_multiple(problem: Problem, result: Any) -> float:
 
 
 def no_floor(problem: Problem, samples: str) -> str:
-    """What to say where no zero of the empirical gradient was found."""
+    """The message for samples without a zero of the empirical gradient."""
     smooth = is_smooth(problem.target, problem.mdp.n_actions)
     reason = "another theta0 may lead to one" if smooth else none_need_exist(problem.target)
-    return f"no stationary point of the objective made of {samples} was found, so that they set no floor: {reason}"
+    return f"no stationary point of the objective made of {samples} was found, so there is no floor: {reason}"
 
 
 @dataclass(frozen=True)
 class Floors:
-    """The floors of n runs; NaN where the objective of a run's samples has no stationary point that was found."""
+    """The floors of n runs; NaN where no stationary point of the objective of a run's samples was found."""
 
     theta: FloatArray  # (n, d)
     gradient_squared: FloatArray  # (n,)
@@ -141,7 +141,7 @@ def _floors(problem: Problem, counts: NDArray[np.int64], starts: FloatArray) -> 
     twice = objective.take(np.repeat(np.arange(n), k))
     found = descend(twice, starts.reshape(-1, d))
     g = np.nan_to_num(found.gradient_norm**2, nan=np.inf).reshape(n, k)
-    # Where a search found nothing, any point will do.
+    # Where a search found nothing, any point serves as a placeholder.
     ends = np.where((g <= STATIONARY)[..., None], found.theta.reshape(n, k, d), 0.0)
     J = twice.value(ends.reshape(-1, 1, d))[:, 0].reshape(n, k)
     best, each = np.where(g <= STATIONARY, J, np.inf).argmin(axis=1), np.arange(n)
@@ -167,7 +167,7 @@ def empirical_objective(problem: Problem, counts: NDArray[np.int64]) -> Projecte
 def count_samples(problem: Problem, at_samples: Sequence[int], seed: int, runs: Sequence[int]) -> NDArray[np.int64]:
     """How often each transition is among the first samples of each run, (len(at_samples), n_runs, K).
 
-    ``at_samples`` rises; the transitions are those of ``problem_tables(problem)``.
+    ``at_samples`` is increasing; the transitions are those of ``problem_tables(problem)``.
     """
     tables = problem_tables(problem)
     checks.memory("n_samples", at_samples[-1], len(at_samples) * len(runs) * len(tables.transitions))

@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 #: The counts of a record.
 COUNTS = ("samples", "updates", "gradient_evaluations")
 
-#: What is put on an axis that a shorter cell does not reach.
+#: The padding of shorter cells.
 PADDING = {"f": np.nan, "i": -1, "b": False}
 
 
 def needed(package: str) -> Any:
-    """A package that gqlab does not bring along."""
+    """A package that gqlab does not depend on."""
     try:
         return import_module(package)
     except ImportError:
@@ -51,7 +51,7 @@ def chosen_metrics(result: RunResult, names: Any) -> list[str]:
 
 
 def columns(result: RunResult, names: Sequence[str]) -> dict[str, NDArray[Any]]:
-    """What is known of every record of every run besides its iterates, (n_runs, n_records) each."""
+    """The columns of every record of every run besides its iterates, (n_runs, n_records) each."""
     exact = {name: metrics.values(result, name) for name in names}
     watched = {
         f"{name}_{statistic}": getattr(seen, statistic)
@@ -114,7 +114,7 @@ def grid_dataframe(grid: Any, names: Any, iterates: bool) -> Any:
 
 
 def grid_dataset(grid: Any, names: Any) -> Any:
-    """The cells' datasets along ``cell``; a cell with fewer records is filled up, with NaN, −1 or False."""
+    """The cells' datasets along ``cell``; cells with fewer records are padded with NaN, −1 or False."""
     xarray = needed("xarray")
     parts: list[dict[str, tuple[tuple[str, ...], NDArray[Any]]]] = []
     for _, result in grid:
@@ -143,7 +143,7 @@ def _stack(arrays: list[NDArray[Any]]) -> NDArray[Any]:
 
 
 def _plain(value: Any) -> Any:
-    """A label as a table holds it: numbers and text as they are, schedules as text."""
+    """A label for a table: numbers and text unchanged, schedules as text."""
     return value if isinstance(value, np.generic | int | float | str) else str(value)
 
 

@@ -38,10 +38,10 @@ EXACT: dict[str, Callable[[Problem, FloatArray], FloatArray]] = {
     "value": lambda problem, theta: problem.exact.value(theta) @ problem.mdp.start,
 }
 
-#: The names whose larger values are the better ones.
+#: The names of metrics that are better when larger.
 GAINS = ("reward", "value")
 
-#: The names of what falls by powers of ten: their axes are of powers in every picture.
+#: The names of metrics that fall by powers of ten: their axes are always logarithmic.
 FALLING = ("gradient", "mspbe")
 
 TITLES = {
@@ -51,7 +51,7 @@ TITLES = {
     "value": "value of π at the start",
 }
 
-#: A recorded θ with a larger entry has left the numbers whose squares are finite: it counts as infinite.
+#: A recorded θ with a larger entry counts as infinite: squares would overflow.
 LARGEST = 1e60
 
 
@@ -99,7 +99,7 @@ def title(metric: Metric, result: RunResult) -> str:
 
 
 def values(result: RunResult, metric: Metric) -> FloatArray:
-    """A metric at every record of every run, (n_runs, n_records), or what a function of one's own gives of it."""
+    """A metric at every record of every run, (n_runs, n_records), or what a function of one's own returns."""
     if callable(metric):
         found = _own(result, metric)
     elif result.problem is not None and metric in EXACT:
@@ -133,7 +133,7 @@ def _own(result: RunResult, metric: Callable[[RunResult], Any]) -> FloatArray:
 
 
 def final(result: RunResult, metric: Metric) -> FloatArray:
-    """A metric of every run at its end, (n_runs,); NaN counts as infinite, as a run does that has diverged."""
+    """A metric of every run at its end, (n_runs,); NaN counts as infinite, as does a run that has diverged."""
     found = values(result, metric)
     last = found[:, -1] if found.ndim == 2 else np.broadcast_to(found, (len(result.theta),))
     return np.where(np.isnan(last), -np.inf if is_gain(metric) else np.inf, last)

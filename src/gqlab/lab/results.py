@@ -24,9 +24,9 @@ from gqlab.support import checks
 from gqlab.support.checks import FloatArray
 from gqlab.support.files import one_line, read_arrays, write_arrays
 
-#: Written into every file; a file with another word is not one of ours.
+#: Written into every file, and required when it is read.
 FORMAT = "gqlab run result 2"
-#: The first release's: no watches, and an estimator kept nothing.
+#: The format of the first release: no watches, and no memory of estimators.
 FIRST_FORMAT = "gqlab run result 1"
 
 #: The fields that are one array each.
@@ -57,11 +57,11 @@ class RunResult:
     watched : dict of Watched
         What ``watch`` asked for, by quantity: lowest, mean and largest over all updates up to each record.
     state, next_output, memory : arrays
-        The rest of what ``resume`` needs: where its stream stands, and what its estimator and its watches keep.
+        The rest of what ``resume`` needs: the position of the stream, and the memory of the estimator and the watches.
     metadata : dict
         Algorithm, problem fingerprint, seed, settings, versions.
     problem : Problem or None
-        The problem that was run, itself and no copy. Files do not hold it: see :meth:`load` and :meth:`with_problem`.
+        The problem that was run, not a copy. Files do not hold it: see :meth:`load` and :meth:`with_problem`.
     """
 
     theta: FloatArray
@@ -173,8 +173,8 @@ class RunResult:
     def floor_multiple(self) -> float:
         """How many times above its statistical floor the last record is: the mean of ‖∇J‖² over that of the floors.
 
-        The floor of a run is ‖∇J‖² at the stationary point of the objective made of its own samples, searched from its
-        first θ and from its last: see :func:`gqlab.floor`. ``ValueError`` where there is no such point.
+        The floor of a run is ‖∇J‖² at the stationary point of the objective of its own samples, found from its first or
+        last θ: see :func:`gqlab.floor`. ``ValueError`` if no such point is found.
 
         Examples
         --------
@@ -283,7 +283,7 @@ class RunResult:
     def check(self) -> None:
         """``ValueError`` unless every array and number is one that :func:`gqlab.run` can give.
 
-        Compiled code trusts them: a result that was loaded, or changed, passes here before it is resumed.
+        Compiled code trusts them, so a result that was loaded or changed is checked before it is resumed.
         """
         try:
             self._check_arrays()
@@ -349,12 +349,12 @@ class RunResult:
 
 
 def check_result(name: str, value: object) -> None:
-    """``value`` is a result that a run can have given."""
+    """``ValueError`` unless ``value`` is a result that a run can give."""
     checks.instance(name, value, RunResult, "a RunResult")
     try:
         value.check()  # type: ignore[attr-defined]
     except ValueError as error:
-        raise ValueError(f"{name}: that result is not one that gqlab.run gave ({error})") from None
+        raise ValueError(f"{name}: that result is not one of gqlab.run's ({error})") from None
 
 
 def _inside(prefix: str, content: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:

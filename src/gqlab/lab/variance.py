@@ -1,4 +1,4 @@
-"""How far the updates of a run are from ∇J: bias and variance at its records, by the compiled steps themselves."""
+"""How far the updates of a run are from ∇J: bias and variance at its records, from the compiled steps themselves."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ class UpdateError(NamedTuple):
 def update_error(result: RunResult, *, n_draws: int = 500) -> UpdateError:
     """E‖g − ∇J(θ_t)‖² of the directions g in which a run stepped, at each recorded point but the last.
 
-    For Greedy-GQ g = G_x(θ_t, ω_t) and the expectation is over x ~ (D, P). For VR-Greedy-GQ
-    g = G_x(θ_t, ω_t) − G_x(θ̃, ω̃) + G̃ and it is over a uniform index of the epoch's own batch. It is taken exactly, and
-    by ``n_draws`` Monte Carlo samples at each point.
+    For Greedy-GQ g = G_x(θ_t, ω_t) and the expectation is over x ~ (D, P). For VR-Greedy-GQ g = G_x(θ_t, ω_t) − G_x(θ̃,
+    ω̃) + G̃ and it is over a uniform index of the epoch's own batch. It is computed exactly, and estimated by
+    ``n_draws`` Monte Carlo samples at each point.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ def update_error(result: RunResult, *, n_draws: int = 500) -> UpdateError:
     if not isinstance(algorithm, GreedyGQ | VRGreedyGQ):
         raise ValueError(f"result is of {algorithm!r}, expected Greedy-GQ or VR-Greedy-GQ")
     if isinstance(algorithm, VRGreedyGQ) and not algorithm.as_in_the_paper:
-        raise ValueError(f"result is of {algorithm!r}, expected batches of one size, with new samples alone")
+        raise ValueError(f"result is of {algorithm!r}, expected batches of constant size with only new samples")
     M = algorithm.batch_size
     if M % every:
         raise ValueError(f"record_every is {every}, which does not divide the batch size {M}")
@@ -114,7 +114,7 @@ def directions(samples, estimator, theta, omega, count, point, table, d, A):
 
 @by_type
 def count_batch(self, count):
-    """How often each sample is in the batch, into ``count``; without batches it stays."""
+    """How often each sample is in the batch, into ``count``; unchanged for estimators without batches."""
 
 
 @by_type

@@ -19,7 +19,7 @@ class ImportanceSampling(NamedTuple):
     n_episodes: int
 
 
-def importance_sampling(data: Transitions, policy: Any, discount: float = 0.99) -> ImportanceSampling:
+def importance_sampling(data: Transitions, policy: Any, *, discount: float = 0.99) -> ImportanceSampling:
     """The value of a policy from logged episodes, by weighted importance sampling step by step.
 
         V = Σ_t γ^t Σ_i w_{i,t} r_{i,t} / Σ_i w_{i,t},        w_{i,t} = Π_{u ≤ t} π(a_u|s_u) / p_u

@@ -1,7 +1,7 @@
 """The transitions of a finite MDP as arrays, and the forms in which they may be given.
 
-*Place* (s·A + a)·S + s' is where (s, a, s') stands in an array of shape (S, A, S) that is read row by row. Whatever the
-form in which an MDP is given, its transitions are kept in the order of their places, without those of probability 0.
+*Place* (s·A + a)·S + s' is the position of (s, a, s') in a flattened array of shape (S, A, S). Whatever the form in
+which an MDP is given, its transitions are kept in the order of their places, without those of probability 0.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from scipy import sparse
 from gqlab.support import checks
 from gqlab.support.checks import FloatArray
 
-#: Up to so many states the sums of rows are taken over whole rows, zeros included, as NumPy takes those of an array:
-#: the order of a sum is part of its last digit, and with it of what an MDP of a given seed has always been.
+#: Up to this many states rows are summed in full, zeros included, as NumPy sums those of an array: the order of a sum
+#: decides its last digit, and with it the MDP that belongs to a given seed.
 WHOLE_ROWS = 2000
 
 #: Numbers of the rows that are laid out at a time.
@@ -99,14 +99,14 @@ def entries(name: str, value: Any) -> SparseEntries:
 
 
 def _check_size(name: str, S: int, A: int) -> None:
-    """An index that was mistyped is no reason to ask for a terabyte."""
+    """Catch a mistyped index before it asks for a terabyte."""
     checks.memory(name, f"for {S} states and {A} actions", 4 * S * A)
     if S * A * S >= 2**63:
-        raise ValueError(f"{name} is for {S} states and {A} actions, whose transitions cannot be numbered")
+        raise ValueError(f"{name} is for {S} states and {A} actions, more than 64-bit numbers can index")
 
 
 def triples(name: str, matrix: Any) -> tuple[NDArray[np.int64], NDArray[np.int64], FloatArray]:
-    """Row, column and value of a sparse matrix, in this order, each place once."""
+    """Row, column and value of a sparse matrix, sorted, each place once."""
     if matrix.dtype.kind not in "biuf":
         raise ValueError(f"{name} is not a matrix of numbers, but of {matrix.dtype}")
     try:
@@ -115,7 +115,7 @@ def triples(name: str, matrix: Any) -> tuple[NDArray[np.int64], NDArray[np.int64
         rows = sparse.csr_array(matrix, dtype=np.float64, copy=True)
         rows.check_format(full_check=True)
     except ValueError as error:
-        raise ValueError(f"{name} is not a sound sparse matrix: {' '.join(str(error).split())}") from None
+        raise ValueError(f"{name} is not a valid sparse matrix: {' '.join(str(error).split())}") from None
     rows.sum_duplicates()
     row = np.repeat(np.arange(rows.shape[0], dtype=np.int64), np.diff(rows.indptr))
     return row, rows.indices.astype(np.int64), rows.data
@@ -130,7 +130,7 @@ def dense_entries(value: FloatArray) -> SparseEntries:
 def gathered(columns: dict[str, ArrayLike], n_states: int | None, n_actions: int | None) -> list[SparseEntries]:
     """P, r and γ of the transitions in the columns s, a, s_next, probability, reward and discount.
 
-    Of several with the same (s, a, s') the probabilities are summed, and rewards and discounts are their means.
+    Where several have the same (s, a, s'), probabilities are summed, and rewards and discounts averaged.
     """
     s, a, s_next = (_indices(name, columns[name]) for name in ("s", "a", "s_next"))
     n = len(s)
@@ -164,7 +164,7 @@ def _merged(place: NDArray[np.int64], p: FloatArray, *others: FloatArray) -> lis
         return [(place, column) for column in (p, *others)]
     kept = place[begin]
     total = np.add.reduceat(p, begin)
-    alone = np.diff(begin, append=len(place)) == 1  # as it was given, without a rounding
+    alone = np.diff(begin, append=len(place)) == 1  # as it was given, not rounded
     means = [np.where(alone, x[begin], np.add.reduceat(p * x, begin) / total) for x in others]
     return [(kept, column) for column in (total, *means)]
 
@@ -228,7 +228,7 @@ def row_sums(place: NDArray[np.int64], value: FloatArray, S: int, n_rows: int) -
 
 
 class Given(NamedTuple):
-    """Rewards or discounts: of the transitions of a kernel, and what is known of all places."""
+    """Rewards or discounts: those of the kernel's transitions, and what is known about all other places."""
 
     of_arcs: FloatArray  # (n,)
     dense: FloatArray | None  # (S, A, S), where that was given
@@ -257,7 +257,7 @@ def given(name: str, value: Any, P: SparseEntries) -> Given:
 
 
 def rows_by_length(first: NDArray[Any]) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
-    """For each length that rows first[k] … first[k + 1] − 1 have: which k, (R,), and their numbers, (R, length)."""
+    """For each length among the rows first[k] … first[k + 1] − 1: its rows k, (R,), and their indices, (R, length)."""
     lengths = np.diff(first)
     for n in np.unique(lengths[lengths > 0]):
         yield np.flatnonzero(lengths == n), first[:-1][lengths == n, None] + np.arange(n)

@@ -75,7 +75,7 @@ class Archive:
         except FileNotFoundError:
             return None
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-            print(f"gqlab: {path} is damaged, to be computed again ({one_line(error)})", file=sys.stderr)
+            print(f"gqlab: {path} is damaged and will be computed again ({one_line(error)})", file=sys.stderr)
             return None
         return value | {TIMES: self._times(call.key)}
 

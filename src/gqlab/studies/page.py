@@ -17,14 +17,14 @@ _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def number(value: float, decimals: int = 2) -> str:
-    """Three figures or so, with ``decimals`` below 10; powers of ten where the number is very large or small.
+    """Three figures or so: so many ``decimals`` from 0.1 to 10, as many figures below; powers of ten at the ends.
 
     Examples
     --------
     >>> [number(x) for x in (0.984, 12.34, 345.6, -2.5e6, 0.00001, float("inf"), float("nan"))]
     ['0.98', '12.3', '346', '−2.5·10⁶', '1.0·10⁻⁵', '∞', '–']
-    >>> number(0.984, decimals=3)
-    '0.984'
+    >>> [number(x, decimals=3) for x in (0.984, 0.03424, 123456.0)]
+    ['0.984', '0.0342', '1.23·10⁵']
     """
     if math.isnan(value):
         return "–"
@@ -33,10 +33,10 @@ def number(value: float, decimals: int = 2) -> str:
     if math.isinf(value):
         return "∞"
     if value != 0 and (value < 1e-4 or value >= 99_999.5):
-        mantissa, exponent = f"{value:.1e}".split("e")
+        mantissa, exponent = f"{value:.{decimals - 1}e}".split("e")
         return f"{mantissa}·10{str(int(exponent)).translate(_RAISED)}"
-    if 0 < value < 10.0**-decimals:
-        return f"{value:.2g}"
+    if 0 < value < 0.1:
+        return f"{value:.{decimals}g}"
     if value < 9.995:
         return f"{value:.{decimals}f}"
     return f"{value:.1f}" if value < 99.95 else f"{value:.0f}"
@@ -108,13 +108,13 @@ class Table:
 
     def markdown(self) -> str:
         """For a document."""
-        lines = [" | ".join(line) for line in (self.header, *self.rows)]
-        return "\n".join([f"| {lines[0]} |", "|---" * len(self.header) + "|", *(f"| {line} |" for line in lines[1:])])
+        lines = ["".join(f"| {cell} " if cell else "| " for cell in line) + "|" for line in (self.header, *self.rows)]
+        return "\n".join([lines[0], "|---" * len(self.header) + "|", *lines[1:]])
 
     def html(self, kind: str = "cells") -> str:
-        """For a page: on a narrow screen a table of ``cells`` becomes a list, a ``plain`` one stays as it is."""
+        """For a page: on a narrow screen a table of ``cells`` or of ``words`` becomes a list, a ``plain`` one stays."""
         head = "".join(f"<th>{escape(cell)}</th>" for cell in self.header)
-        labels = [f' data-label="{escape(h)}"' if kind == "cells" else "" for h in self.header]
+        labels = [f' data-label="{escape(h)}"' if kind != "plain" else "" for h in self.header]
         body = "\n".join(
             f"<tr>{''.join(f'<td{label}>{_cell(cell)}</td>' for label, cell in zip(labels, row, strict=True))}</tr>"
             for row in self.rows

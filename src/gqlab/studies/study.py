@@ -67,6 +67,8 @@ class How:
         Of a Ray cluster.
     force : bool
         Compute what is finished again.
+    device : str
+        That the calls run on: an engine gives each of them a GPU for "cuda". The calls say it, too: it decides digits.
     progress : bool, optional
         Whether there is a bar; None: on a terminal.
     """
@@ -75,6 +77,7 @@ class How:
     workers: int | None = None
     address: str | None = None
     force: bool = False
+    device: str = "cpu"
     progress: bool | None = None
 
 
@@ -136,6 +139,7 @@ class Runner:
         #: Calls that were computed here, not found.
         self.n_computed = 0
         self._done: dict[str, Result] = {}
+        self._before: dict[str, Result] = {}  # what ``kept`` has read
         self._unusable: set[str] = set()  # whose files are damaged, or not wanted
         self._chosen = engine_of(how.engine, how.workers, how.address)  # what is wrong with it is said first
         self._engine: Engine | None = None
@@ -167,15 +171,39 @@ class Runner:
             )
         return [self._done[call.key] for call in calls]
 
+    def kept(self, calls: Sequence[Call]) -> list[Result] | None:
+        """What the calls gave, if all are finished: here, or before, whether or not that is to be done again.
+
+        None otherwise: nothing is computed.
+        """
+        found = []
+        for call in calls:
+            value = self._done.get(call.key) or self._before.get(call.key) or self._read(call)
+            if value is None:
+                return None
+            found.append(value)
+        return found
+
+    def _read(self, call: Call) -> Result | None:
+        """What was finished before; a file that is damaged is named once."""
+        if call.key in self._unusable:
+            return None
+        exists = self.archive.path(call.key).is_file()
+        found = self.archive.load(call) if exists else None
+        if found is not None:
+            self._before[call.key] = found
+        elif exists:
+            self._unusable.add(call.key)
+        return found
+
     def _find(self, call: Call) -> bool:
         """Whether a call is done: here, or, if that may count, before."""
         if call.key in self._done:
             return True
-        exists = self.archive.path(call.key).is_file()
-        found = None if self.how.force else self.archive.load(call)
+        found = None if self.how.force else self._before.get(call.key) or self._read(call)
         if found is not None:
             self._done[call.key] = found
-        elif exists or self.how.force:
+        elif self.how.force:
             self._unusable.add(call.key)
         return found is not None
 
@@ -213,7 +241,7 @@ class Runner:
         if self._engine is None:
             name = self._open.enter_context(token(self.archive.folder))
             self._engine = self._open.enter_context(self._chosen)
-            self._engine.prepare({"archive": replace(self.archive, token=name)})
+            self._engine.prepare({"archive": replace(self.archive, token=name)}, self.how.device)
         return self._engine
 
 

@@ -1,4 +1,4 @@
-"""Keywords that were given another name: who uses the old one is told the new one."""
+"""Renamed keywords: using the old one is answered with the new one."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ def stationary_point(problem: Problem, theta0: ArrayLike | None = None) -> Stati
             method="BFGS", options={"gtol": 1e-10, "maxiter": 2000},
         )  # fmt: skip
     except ValueError:
-        raise ValueError("theta0: a search from it leaves the finite numbers; some entry is too large") from None
+        raise ValueError("theta0: a search from it overflows: some entry is too large") from None
     return StationaryPoint(found.x, float(np.linalg.norm(problem.exact.gradient(found.x[None])[0])))
 
 
@@ -225,4 +225,4 @@ def _squared_gradient(problem: Problem, theta0: FloatArray) -> float:
         with np.errstate(over="raise"):
             return float((problem.exact.gradient(theta0) ** 2).sum())
     except (ValueError, FloatingPointError):
-        raise ValueError("theta0: ‖∇J‖² leaves the finite numbers there; some entry is too large") from None
+        raise ValueError("theta0: ‖∇J‖² overflows there: some entry is too large") from None

@@ -233,7 +233,7 @@ def mapping(problem: Problem, theta: FloatArray, *, eta_theta: float, radius: fl
     projected = np.where(inside, after, after * radius / np.maximum(norm, 1e-300))
     out = np.where(inside, problem.exact.gradient(theta), (theta - projected) / eta_theta)
     if not np.isfinite(out).all():
-        raise ValueError("theta: the result leaves the finite numbers; some entry is too large")
+        raise ValueError("theta: the result overflows: some entry is too large")
     return out
 
 

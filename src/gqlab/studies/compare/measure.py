@@ -15,7 +15,6 @@ import numpy as np
 from gqlab.algorithms import Algorithm
 from gqlab.algorithms.schedules import scaled
 from gqlab.engine.cells import Cell, Settings
-from gqlab.engine.interrupts import stop_flag
 from gqlab.engine.memory import declared, dtype_of
 from gqlab.lab.execute import execute
 from gqlab.lab.floor import count_samples, floors, no_floor
@@ -129,7 +128,7 @@ def run_all(
     theta0 = first_point(problems[0].dim)
     cells = [Cell(k, algorithm, seeds[k], n_runs, theta0=theta0) for k, algorithm in enumerate(algorithms)]
     every = max(1, RECORD_SAMPLES // algorithms[0].samples_per_update)
-    settings = Settings(n_samples, every, threads=1, progress=False, stop=stop_flag(), spent=spent)
+    settings = Settings(n_samples, every, threads=1, progress=False, spent=spent)
     return execute(problems, cells, settings)
 
 
