@@ -25,16 +25,7 @@ IN_A_ROW = 4
 
 TESTS = Path(__file__).parents[1]
 
-#: How often, at least, the studies are killed that take longer.
-KILLS_OF_STUDIES = 10
-
-#: Studies in small, by the arguments of the command line.
-STUDIES = {
-    "reproduce --quick": ["reproduce", "--quick", "--experiment", "garnet-gradient", "garnet-mspbe", "garnet-variance"],
-    "rates --quick": ["rates", "--quick"],
-}
-
-#: The paper's experiments, tiny; the second is the way of a user who saves and resumes; then studies in small.
+#: The paper's experiments, tiny; the second is the way of a user who saves and resumes. More studies: test_study_kills.
 COMMANDS = {
     "reproduce": """
 import sys
@@ -57,9 +48,6 @@ for n in range(first + 300, 30_001, 300):
     done = gq.run(problem, gq.VRGreedyGQ(batch_size=300), n, **({"n_runs": 4} if done is None else {"resume": done}))
     done.save(path)
 """,
-} | {
-    name: f"import sys; from gqlab.cli.main import main; main([*{arguments!r}, '--out', sys.argv[1]])"
-    for name, arguments in STUDIES.items()
 }
 
 
@@ -90,10 +78,10 @@ def test_a_command_that_was_killed_ends_as_if_it_had_not_been(tmp_path, name):
     expected = everything(tmp_path / "whole")
     assert expected == everything(tmp_path / "first")
     assert len(expected) >= (1 if name == "resume" else 12)
-    killed, most = 0, max(KILLS, KILLS_OF_STUDIES) if name in STUDIES else KILLS
-    for attempt in range(-(-most // IN_A_ROW)):
+    killed = 0
+    for attempt in range(-(-KILLS // IN_A_ROW)):
         out = tmp_path / f"killed-{attempt}"
-        for _ in range(min(IN_A_ROW, most - killed)):
+        for _ in range(min(IN_A_ROW, KILLS - killed)):
             process = start(code, out)
             try:
                 process.communicate(timeout=float(rng.uniform(0, seconds)))

@@ -47,6 +47,12 @@ run("benchmark", "agents")
     "benchmark logs": """
 run("benchmark", "logs")
 """,
+    "reproduce": """
+run("reproduce", "--experiment", "garnet-gradient", "garnet-mspbe", "garnet-variance")
+""",
+    "rates": """
+run("rates")
+""",
 }
 
 START = """
