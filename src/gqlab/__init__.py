@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     from gqlab.encoders import RBF, Fourier, Identity, OneHot, TileCoder
     from gqlab.grids.grid import grid, open_grid, vary
     from gqlab.grids.grid_result import GridResult
+    from gqlab.judge.deciding import decide
+    from gqlab.judge.decision import Decision
     from gqlab.lab import check
     from gqlab.lab.check import Trajectory, trajectory
     from gqlab.lab.curves import compare_plot
@@ -74,6 +76,7 @@ LAZY = {
     "CheckpointCallback": "gqlab.learn.agent.callbacks",
     "Decay": "gqlab.algorithms.schedules",
     "EpsilonGreedy": "gqlab.operators",
+    "Decision": "gqlab.judge.decision",
     "EvalCallback": "gqlab.learn.agent.callbacks",
     "Evaluation": "gqlab.learn.playing",
     "FiniteMDP": "gqlab.mdp.finite",
@@ -119,6 +122,7 @@ LAZY = {
     "baird": "gqlab.problems.baird",
     "collect": "gqlab.data",
     "compare_plot": "gqlab.lab.curves",
+    "decide": "gqlab.judge.deciding",
     "evaluate": "gqlab.learn.playing",
     "fit": "gqlab.learn.fit.fit",
     "floor": "gqlab.lab.floor",
@@ -185,6 +189,7 @@ __all__ = [
     "Callback",
     "CheckpointCallback",
     "Decay",
+    "Decision",
     "EpsilonGreedy",
     "EvalCallback",
     "Evaluation",
@@ -230,6 +235,7 @@ __all__ = [
     "check",
     "collect",
     "compare_plot",
+    "decide",
     "evaluate",
     "fit",
     "floor",

@@ -205,8 +205,8 @@ def test_names_are_plain():
 
 #: Classes of studies, fits and logs that still share a name with another one: to become none.
 SHARED = {
-    "Cell", "Entry", "Episodes", "Family", "Judged", "LogSums", "Look", "Measured", "Part", "Report", "Rows", "Scale",
-    "Setting", "Side", "Store", "Table", "Tried",
+    "Cell", "Entry", "Episodes", "Family", "Measured", "Part", "Report", "Rows", "Scale",
+    "Setting", "Store", "Table", "Tried",
 }  # fmt: skip
 
 

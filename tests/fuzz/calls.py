@@ -325,6 +325,13 @@ VALID: dict[str, Callable[[], st.SearchStrategy[Any]]] = {
     "fit.theta0": lambda: one(None),
     "evaluate.policy": lambda: one(lambda rows: np.zeros(len(rows), int)),
     "importance_sampling.policy": lambda: one(lambda x: np.full((len(x), A), 1 / A)),
+    "policies": lambda: one({"uniform": lambda x: np.full((len(x), A), 1 / A), "table": np.full((S, A), 1 / A)}),
+    "decide.features": lambda: one("tabular", "trees", gq.Fourier(1)),
+    "baseline": lambda: one("log", "table"),
+    "methods": lambda: one(("solve",), ["solve", "wpdis", "dr", "wdr"], "wdr"),
+    "confidence": lambda: one(0.9, 0.99),
+    "reward_range": lambda: one(None, (-2, 2)),
+    "decide.discount": lambda: one(0.9, 0.0, 1.0),
     "engine": lambda: one(None, "threads"),
     "store": lambda: one(None, "store", "another/store"),
     "partial": lambda: one(True, False),
@@ -388,7 +395,7 @@ def public_methods(owner: type) -> list[str]:
 
 #: What only carries results, or is made by no user.
 NOT_CALLED = {
-    gq.Algorithm, gq.Callback, gq.Evaluation, gq.Floor, gq.Health, gq.ImportanceSampling, gq.Trajectory, gq.UpdateError, gq.Watched, gq.RunResult, gq.GridResult, gq.Transitions, theory.Choice, theory.GreedyReport,
+    gq.Algorithm, gq.Callback, gq.Decision, gq.Evaluation, gq.Floor, gq.Health, gq.ImportanceSampling, gq.Trajectory, gq.UpdateError, gq.Watched, gq.RunResult, gq.GridResult, gq.Transitions, theory.Choice, theory.GreedyReport,
     theory.Practical, theory.Repair, theory.Report, theory.Schedule, theory.Sharp, theory.Statement, theory.StepSizes, theory.Tried,
 }  # fmt: skip
 

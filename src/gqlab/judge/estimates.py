@@ -37,8 +37,13 @@ MOST_UNSUPPORTED = 0.05
 LEAST_EFFECTIVE = 100.0
 
 
+def is_thin(unsupported: float, effective_rows: float) -> bool:
+    """Whether the log holds too little of what a policy does."""
+    return not (abs(unsupported) <= MOST_UNSUPPORTED and effective_rows >= LEAST_EFFECTIVE)
+
+
 @dataclass(frozen=True)
-class Interval:
+class StudentInterval:
     """An estimate, with its standard error and the degrees of freedom of Student's t."""
 
     estimate: float
@@ -57,25 +62,32 @@ class Interval:
             return 0.0 if self.estimate > 0 else 1.0
         return float(stats.t.sf(self.estimate / self.se, self.df))
 
+    def other_tail(self) -> float:
+        """The probability of such an estimate, or a smaller one, where the truth is 0."""
+        return StudentInterval(-self.estimate, self.se, self.df).tail()
+
 
 @dataclass(frozen=True)
 class Estimate:
     """What the log says of one policy."""
 
-    values: tuple[Interval, ...]  # the solve; where the log is thin, those with the least and the most values too
-    gains: tuple[Interval, ...]
+    values: tuple[
+        StudentInterval, ...
+    ]  # the solve; where the log is thin, those with the least and the most values too
+    gains: tuple[StudentInterval, ...]
     effective_rows: float
     unsupported: float
     theta: FloatArray  # (A, K)
+    lam: float
     inverse: FloatArray  # (C + λI)⁻¹
     shift: float  # by how much the value would be another without the prior, to first order
 
     @property
     def thin(self) -> bool:
         """Whether too little of the answer comes from rows."""
-        return not (abs(self.unsupported) <= MOST_UNSUPPORTED and self.effective_rows >= LEAST_EFFECTIVE)
+        return is_thin(self.unsupported, self.effective_rows)
 
-    def with_bracket(self, values: tuple[Interval, ...], gains: tuple[Interval, ...]) -> Estimate:
+    def with_bracket(self, values: tuple[StudentInterval, ...], gains: tuple[StudentInterval, ...]) -> Estimate:
         """The same, with the intervals of further solves."""
         return replace(self, values=values, gains=gains)
 
@@ -93,12 +105,12 @@ class Estimate:
 class Estimates:
     """What the log says of what runs now, and of each policy."""
 
-    now: Interval
+    now: StudentInterval
     policies: list[Estimate]
     value_now: FloatArray  # (K,)  V_b
 
 
-class Side(NamedTuple):
+class ComparedPolicy(NamedTuple):
     """One policy of a comparison, as the second pass leaves it."""
 
     solution: Shrunk
@@ -136,7 +148,7 @@ def satterthwaite(parts: list[tuple[float, float]]) -> float:
     return max(total**2 / spread, 1.0) if spread > 0 else np.inf
 
 
-def value_of(side: Side, estimate: float, gram: Gram, c: FloatArray, n: int) -> Interval:
+def value_of(side: ComparedPolicy, estimate: float, gram: Gram, c: FloatArray, n: int) -> StudentInterval:
     """The value of a policy with its standard error: first states, rows with their leverage, prior."""
     m, numbers = len(side.starts), side.numbers
     lam, tau2 = side.solution.lam, side.solution.tau2
@@ -149,28 +161,30 @@ def value_of(side: Side, estimate: float, gram: Gram, c: FloatArray, n: int) -> 
         (numbers["wwh"] * sigma2, left),
         (prior_variance(side.u, c, gram.seen, lam, tau2), np.inf),
     ]
-    return Interval(estimate, float(np.sqrt(sum(variance for variance, _ in parts))), satterthwaite(parts))
+    return StudentInterval(estimate, float(np.sqrt(sum(variance for variance, _ in parts))), satterthwaite(parts))
 
 
-def gain_of(side: Side, base: Side | FloatArray, gram: Gram, c: FloatArray, n: int) -> Interval:
+def gain_of(
+    side: ComparedPolicy, base: ComparedPolicy | FloatArray, gram: Gram, c: FloatArray, n: int
+) -> StudentInterval:
     """The gain over ``base``, paired by episode: another policy, or G of what runs now, (m,)."""
     lam, tau2, u, numbers = side.solution.lam, side.solution.tau2, side.u, side.numbers
     left = max(n - gram.degrees(lam), 1.0)
     leverage = numbers["wwh"] * numbers["dd"] / left
-    if isinstance(base, Side):
+    if isinstance(base, ComparedPolicy):
         u = u - base.u
         lam, tau2 = max(lam, base.solution.lam), max(tau2, base.solution.tau2)
         both = base.numbers["wwh"] * base.numbers["dd"] - 2 * numbers["wwh0"] * numbers["dd0"]
         leverage = max(leverage + both / left, 0.0)
-    difference = side.psi - (base.psi if isinstance(base, Side) else base)
+    difference = side.psi - (base.psi if isinstance(base, ComparedPolicy) else base)
     m = len(difference)
     if m < 2:
-        return Interval(float(difference.mean()), np.inf, 1.0)
+        return StudentInterval(float(difference.mean()), np.inf, 1.0)
     parts = [
         (float(difference.var(ddof=1)) / m, m - 1.0),
         (leverage, left),
         (prior_variance(u, c, gram.seen, lam, tau2), np.inf),
     ]
-    return Interval(
+    return StudentInterval(
         float(difference.mean()), float(np.sqrt(sum(variance for variance, _ in parts))), satterthwaite(parts)
     )

@@ -11,10 +11,10 @@ import scipy.sparse
 
 from gqlab.data.transitions import Transitions
 from gqlab.judge import passes
-from gqlab.judge.estimates import Estimate, Estimates, Interval, Side, gain_of, named, value_of
+from gqlab.judge.estimates import ComparedPolicy, Estimate, Estimates, StudentInterval, gain_of, named, value_of
 from gqlab.judge.features import Features
-from gqlab.judge.rows import MOST_LEARNED, Look, blocks, parts, sample_piece
-from gqlab.judge.sums import Judged, LogSums, Matrices, PolicySums, added, behavior_sums, deltas
+from gqlab.judge.rows import MOST_LEARNED, LogLook, blocks, parts, sample_piece
+from gqlab.judge.sums import LogMoments, Matrices, PolicyMoments, PolicyWeights, added, behavior_sums, deltas
 from gqlab.learn.fit.shrunk import Gram, Shrunk, System, shrunk
 from gqlab.support.checks import FloatArray
 
@@ -23,7 +23,7 @@ class Solved(NamedTuple):
     """A policy's system, solved; ``left_out`` is the value of pairs that were hardly seen, where they are left out."""
 
     policy: int
-    sums: PolicySums
+    sums: PolicyMoments
     solution: Shrunk
     u: FloatArray  # (d,)
     inverse: FloatArray
@@ -34,7 +34,7 @@ class Estimator:
     """The passes and solves for several policies on one log."""
 
     def __init__(
-        self, data: Transitions, seen: Look, features: Features, policies: Sequence[Any], discount: float,
+        self, data: Transitions, seen: LogLook, features: Features, policies: Sequence[Any], discount: float,
         reward_range: tuple[float, float] | None = None,
     ) -> None:  # fmt: skip
         self.seen, self.gamma, self.m = seen, discount, Matrices(features, data.n_actions)
@@ -82,8 +82,8 @@ class Estimator:
         for part in self.each(passes.first_pass):
             log = added(log, part.log)
             each = [added(total, new) for total, new in zip(each, part.policies, strict=True)]
-        self.log: LogSums = log
-        self.policy_sums: list[PolicySums] = each
+        self.log: LogMoments = log
+        self.policy_sums: list[PolicyMoments] = each
         self.gram = Gram(log.gram)
         self.c = np.tile(self._constant(), self.A)
         seen = self.seen
@@ -110,13 +110,13 @@ class Estimator:
             C = np.diag(diagonal) if self.m.dense else scipy.sparse.diags_array(diagonal)
         return System(self.seen.n_rows, C - ahead, b, self.c[: len(b)], self.v0, self.spread)
 
-    def solve(self, p: int, sums: PolicySums, lam: float | None = None, left_out: float | None = None) -> Solved:
+    def solve(self, p: int, sums: PolicyMoments, lam: float | None = None, left_out: float | None = None) -> Solved:
         """Solve for policy p; with λ given, next pairs that were hardly seen have the value ``left_out``."""
         system = self.system(self.gram, sums.ahead, self.log.b + (left_out or 0.0) * sums.lost)
         known = None if lam is None else self.gram.inverse(lam)
 
         def squares(theta: FloatArray) -> float:
-            how = Judged(theta.reshape(self.A, -1), theta, known, left_out)
+            how = PolicyWeights(theta.reshape(self.A, -1), theta, known, left_out)
             rows = (deltas(self.m, block, pi(p), self.gamma, how)[0] for block, pi in self.sample)
             return sum(float(delta @ delta) for delta in rows) * self.seen.n_rows / self.n_sampled
 
@@ -152,14 +152,14 @@ class Estimator:
 
     def residuals(
         self, solved: list[Solved], base: int | None, behavior: tuple[FloatArray, FloatArray]
-    ) -> tuple[Interval, FloatArray, list[Side]]:
+    ) -> tuple[StudentInterval, FloatArray, list[ComparedPolicy]]:
         """The second pass: what runs now, G of every episode, and what the residuals of policies say."""
         m, P = self.seen.n_episodes, len(solved)
         shape = self.A, -1
         judged = [
             (
                 one.policy,
-                Judged(
+                PolicyWeights(
                     one.solution.theta.reshape(shape), one.u.reshape(shape), one.inverse, one.left_out, self.v0,
                     one.solution.lam * float(one.u @ self.c) / self.denominator,
                 ),
@@ -176,12 +176,18 @@ class Estimator:
                 starts[:, which] = values
         G = returns + m * corrections[0]
         sides = [
-            Side(one.solution, one.u, named(row), V0, sums)
+            ComparedPolicy(one.solution, one.u, named(row), V0, sums)
             for one, row, V0, sums in zip(solved, numbers, starts, corrections[1:], strict=True)  # type: ignore[call-overload]
         ]
-        return Interval(float(G.mean()), float(np.sqrt(G.var(ddof=1) / m)) if m > 1 else np.inf, m - 1.0), G, sides
+        return (
+            StudentInterval(float(G.mean()), float(np.sqrt(G.var(ddof=1) / m)) if m > 1 else np.inf, m - 1.0),
+            G,
+            sides,
+        )
 
-    def estimate(self, one: Solved, side: Side, base: int | None, sides: list[Side], returns: FloatArray) -> Estimate:
+    def estimate(
+        self, one: Solved, side: ComparedPolicy, base: int | None, sides: list[ComparedPolicy], returns: FloatArray
+    ) -> Estimate:
         """One policy."""
         n, numbers, lam = self.seen.n_rows, side.numbers, one.solution.lam
         value = value_of(side, float(side.starts.mean()), self.gram, self.c, n)
@@ -192,12 +198,13 @@ class Estimator:
             effective_rows=numbers["w"] ** 2 / numbers["ww"] if numbers["ww"] > 0 else 0.0,
             unsupported=lam * float(one.u @ self.c),
             theta=one.solution.theta.reshape(self.A, -1),
+            lam=lam,
             inverse=one.inverse,
             shift=lam * float(one.u @ (self.v0 * self.c - one.solution.theta)),
         )
 
 
-def extremes(seen: Look, discount: float, reward_range: tuple[float, float] | None) -> tuple[float, float]:
+def extremes(seen: LogLook, discount: float, reward_range: tuple[float, float] | None) -> tuple[float, float]:
     """The least and the most that an action may be worth: rewards without end, or one, where episodes end."""
     least, most = reward_range or (seen.least, seen.most)
     long = 1 / (1 - discount) if discount < 1 else float(seen.longest)

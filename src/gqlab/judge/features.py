@@ -56,7 +56,7 @@ def features_of(spec: Any, data: Transitions, observations: FloatArray, seed: in
     """Features of "trees", of "tabular" or of an encoder; trees learn from ``observations``."""
     if isinstance(spec, str):
         kind = checks.one_of("features", spec, ("trees", "tabular"))
-        made: Any = Leaves(observations, seed) if kind == "trees" else Table(data)
+        made: Any = Leaves(observations, seed) if kind == "trees" else StateTable(data)
         return Features("trees" if kind == "trees" else "tabular", made, made.value_, made.n_features_out_)
     try:
         encoder = fit_encoder(spec, data)
@@ -98,7 +98,7 @@ class Leaves:
         return out
 
 
-class Table:
+class StateTable:
     """One feature for every observation that occurs."""
 
     kind = "binary"

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from gqlab.judge.rows import Block, blocks, pieces
 from gqlab.judge.sums import (
     BehaviorSums,
-    Judged,
-    LogSums,
+    LogMoments,
     Matrices,
-    PolicySums,
+    PolicyMoments,
+    PolicyWeights,
     added,
     behavior_sums,
     log_sums,
@@ -33,8 +33,8 @@ Shared = Mapping[str, Any]
 class First(NamedTuple):
     """The sums of a part: of the log, and of each policy."""
 
-    log: LogSums
-    policies: list[PolicySums]
+    log: LogMoments
+    policies: list[PolicyMoments]
 
 
 class Second(NamedTuple):
@@ -74,7 +74,7 @@ def asked(policies: list[Any], block: Block) -> Callable[[int], FloatArray]:
 def first_pass(shared: Shared, k: int) -> First:
     """The systems of all policies."""
     m, gamma = _matrices(shared), shared["discount"]
-    log: LogSums | None = None
+    log: LogMoments | None = None
     each: list[Any] = [None] * len(shared["policies"])
     for block, pi in part_blocks(shared, k):
         log = added(log, log_sums(m, block, gamma))
@@ -83,7 +83,7 @@ def first_pass(shared: Shared, k: int) -> First:
     return First(log, each)
 
 
-def kept_pass(shared: Shared, k: int, inverses: dict[int, FloatArray]) -> dict[int, PolicySums]:
+def kept_pass(shared: Shared, k: int, inverses: dict[int, FloatArray]) -> dict[int, PolicyMoments]:
     """The systems of the policies in ``inverses`` without the pairs that were hardly seen."""
     m, gamma = _matrices(shared), shared["discount"]
     each: dict[int, Any] = dict.fromkeys(inverses)
@@ -94,7 +94,11 @@ def kept_pass(shared: Shared, k: int, inverses: dict[int, FloatArray]) -> dict[i
 
 
 def second_pass(
-    shared: Shared, k: int, judged: list[tuple[int, Judged]], base: int | None, behavior: tuple[FloatArray, FloatArray]
+    shared: Shared,
+    k: int,
+    judged: list[tuple[int, PolicyWeights]],
+    base: int | None,
+    behavior: tuple[FloatArray, FloatArray],
 ) -> Second:
     """Residuals of policies, ``(policy, θ and the like)`` each, against the one at place ``base`` among them."""
     m, gamma = _matrices(shared), shared["discount"]

@@ -56,7 +56,7 @@ class Block(NamedTuple):
         return np.flatnonzero(self.time == 0)
 
 
-class Look(NamedTuple):
+class LogLook(NamedTuple):
     """What a first look at the log finds."""
 
     n_rows: int
@@ -73,8 +73,11 @@ class Look(NamedTuple):
 
 
 def parts(data: Transitions) -> list[Part | None]:
-    """The parts of Parquet files; other data are one part, in chunks of their own."""
-    return list(parts_of(data._source)) if isinstance(data._source, ParquetFiles) else [None]
+    """The parts of Parquet files whose rows can be read alone; other data are one part, in chunks of their own."""
+    files = data._source
+    if isinstance(files, ParquetFiles) and files.reading.as_it_stands:
+        return list(parts_of(files))
+    return [None]
 
 
 def pieces(data: Transitions, part: Part | None, first: tuple[int, int], goes_on: bool = False) -> Iterator[Piece]:
@@ -147,7 +150,7 @@ class Looker:
         return Chunk(**{name: whole.get(name) for name in ARRAYS}, first_row=0)  # type: ignore[arg-type]
 
 
-def look(data: Transitions, seed: int) -> Look:
+def look(data: Transitions, seed: int) -> LogLook:
     """Read the log once: what there is of it, and episodes to learn from, drawn where there are too many."""
     found, firsts = Looker(data.n_rows, seed), []
     behind, last_time = 0, 0  # the episode and the time of the row behind
@@ -162,7 +165,7 @@ def look(data: Transitions, seed: int) -> Look:
             last, behind = piece.chunk, int(piece.episode[-1])
             last_time = _time_behind(last, piece.first_time)
         before = part
-    return Look(
+    return LogLook(
         found.n_rows, found.n_episodes, found.n_terminated, found.longest, found.flagged, found.known, found.total,
         found.least, found.most, found.sample(), firsts,
     )  # fmt: skip
@@ -177,12 +180,12 @@ def _other(files: Any, before: Part | None, part: Part | None) -> bool:
     """Whether a part begins with another episode than the part before ended with, by the files' own column."""
     if before is None or part is None or "episode" not in files.plan:
         return False
-    plan = {role: files.plan[role] for role in ("observation", "action", "episode")}
+    column = files.plan["episode"]
     with opened(before.path) as file:
-        *_, last = files.rows_of(file, before.path, plan, row_groups=[before.groups[1] - 1])
+        *_, (last, _) = files.batches(file, before.path, column, row_groups=[before.groups[1] - 1])
     with opened(part.path) as file:
-        following = next(files.rows_of(file, part.path, plan, size=1, row_groups=[part.groups[0]]))
-    return bool(last.episodes[-1] != following.episodes[0])
+        following, _ = next(files.batches(file, part.path, column, size=1, row_groups=[part.groups[0]]))
+    return bool(last.column(0)[-1].as_py() != following.column(0)[0].as_py())
 
 
 def blocks(piece: Piece, features: Features) -> Iterator[Block]:

@@ -25,7 +25,7 @@ MOST_DENSE, MOST_JOINT = 2500, 6000
 UNSEEN = 1 / 3 + 1e-9
 
 
-class PolicySums(NamedTuple):
+class PolicyMoments(NamedTuple):
     """Of one policy."""
 
     ahead: Any  # (d, d)  Σ γφφ̄'ᵀ
@@ -34,7 +34,7 @@ class PolicySums(NamedTuple):
     start_lost: float  # Σ ρ over the first states
 
 
-class LogSums(NamedTuple):
+class LogMoments(NamedTuple):
     """Of the log alone."""
 
     b: FloatArray  # (d,)  Σ φ r
@@ -44,7 +44,7 @@ class LogSums(NamedTuple):
     tail: FloatArray  # (K,)  Σ γ^T x(s_T) over the episodes that were cut off
 
 
-class Judged(NamedTuple):
+class PolicyWeights(NamedTuple):
     """What the residuals of a policy are computed with."""
 
     theta: FloatArray  # (A, K)
@@ -154,7 +154,7 @@ class Matrices:
         return kept, pi.sum(axis=1) - kept.sum(axis=1)
 
 
-def log_sums(m: Matrices, block: Block, discount: float) -> LogSums:
+def log_sums(m: Matrices, block: Block, discount: float) -> LogMoments:
     """The sums of the log alone."""
     x, after = block.x[block.first], block.x[block.after]
     gamma: FloatArray = discount * block.live.astype(np.float64)
@@ -164,7 +164,7 @@ def log_sums(m: Matrices, block: Block, discount: float) -> LogSums:
     state = m.lifted(x, ones)
     cut = np.flatnonzero(block.cut)
     tail: FloatArray = np.power(discount, block.time[cut] + 1.0)[:, None]
-    return LogSums(
+    return LogMoments(
         b=m.total(x, taken),
         gram=m.gram(x, block.action),
         features=np.asarray(state.sum(axis=0)).reshape(-1),
@@ -173,7 +173,7 @@ def log_sums(m: Matrices, block: Block, discount: float) -> LogSums:
     )
 
 
-def policy_sums(m: Matrices, block: Block, pi: FloatArray, discount: float, inverse: Any = None) -> PolicySums:
+def policy_sums(m: Matrices, block: Block, pi: FloatArray, discount: float, inverse: Any = None) -> PolicyMoments:
     """The sums of a policy with probabilities ``pi`` at the block's observations.
 
     With ``inverse`` the pairs that were hardly seen are left out, and summed apart.
@@ -186,7 +186,7 @@ def policy_sums(m: Matrices, block: Block, pi: FloatArray, discount: float, inve
     taken[np.arange(len(x)), block.action] = 1
     phi = m.lifted(x, taken)
     begin = block.first[block.starts]
-    return PolicySums(
+    return PolicyMoments(
         ahead=m.product(phi, m.lifted(block.x[block.after], gamma[:, None] * pi[block.after])),
         start=m.total(block.x[begin], pi[begin]),
         lost=np.asarray(phi.T @ (gamma * lost[block.after])),
@@ -204,7 +204,9 @@ class RowValues(NamedTuple):
     starts: FloatArray  # V(s₀) of the rows that begin an episode
 
 
-def deltas(m: Matrices, block: Block, pi: FloatArray, discount: float, judged: Judged) -> tuple[FloatArray, FloatArray]:
+def deltas(
+    m: Matrices, block: Block, pi: FloatArray, discount: float, judged: PolicyWeights
+) -> tuple[FloatArray, FloatArray]:
     """δ of every row, (n,), and V of every observation."""
     lost, value = np.zeros(len(pi)), judged.left_out or 0.0
     if judged.left_out is not None:
@@ -214,7 +216,7 @@ def deltas(m: Matrices, block: Block, pi: FloatArray, discount: float, judged: J
     return block.reward + discount * block.live * V[block.after] - q[block.first, block.action], V
 
 
-def row_values(m: Matrices, block: Block, pi: FloatArray, discount: float, judged: Judged) -> RowValues:
+def row_values(m: Matrices, block: Block, pi: FloatArray, discount: float, judged: PolicyWeights) -> RowValues:
     """w, δ and h of every row, under a policy with probabilities ``pi`` at the block's observations."""
     delta, V = deltas(m, block, pi, discount, judged)
     x = block.x[block.first]
