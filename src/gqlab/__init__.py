@@ -19,10 +19,12 @@ from gqlab.version import __version__
 if TYPE_CHECKING:
     from gqlab import tasks, theory
     from gqlab.algorithms import (
+        LSPI,
         QRC,
         ActorCritic,
         Algorithm,
         AveragedGreedyGQ,
+        FittedQ,
         GreedyGQ,
         LeastSquaresGreedyGQ,
         NestedGreedyGQ,
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
         STORMGreedyGQ,
         StreamingGreedyGQ,
         VRGreedyGQ,
+        WholeDataVRGreedyGQ,
     )
     from gqlab.algorithms.schedules import Decay, LinearDecay
     from gqlab.data import Health, Transitions, collect, health
@@ -42,6 +45,7 @@ if TYPE_CHECKING:
     from gqlab.grids.grid_result import GridResult
     from gqlab.judge.deciding import decide
     from gqlab.judge.decision import Decision
+    from gqlab.judge.selecting import Selection, select
     from gqlab.lab import check
     from gqlab.lab.check import Trajectory, trajectory
     from gqlab.lab.curves import compare_plot
@@ -54,7 +58,6 @@ if TYPE_CHECKING:
     from gqlab.learn.agent.callbacks import Callback, CheckpointCallback, EvalCallback, StopOnReward
     from gqlab.learn.evaluation import ImportanceSampling, importance_sampling
     from gqlab.learn.fit.fit import fit
-    from gqlab.learn.fit.fitted import LSPI, FittedQ
     from gqlab.learn.linear_q import LinearQ
     from gqlab.learn.playing import Evaluation, evaluate
     from gqlab.mdp.finite import FiniteMDP
@@ -75,12 +78,12 @@ LAZY = {
     "Callback": "gqlab.learn.agent.callbacks",
     "CheckpointCallback": "gqlab.learn.agent.callbacks",
     "Decay": "gqlab.algorithms.schedules",
-    "EpsilonGreedy": "gqlab.operators",
     "Decision": "gqlab.judge.decision",
+    "EpsilonGreedy": "gqlab.operators",
     "EvalCallback": "gqlab.learn.agent.callbacks",
     "Evaluation": "gqlab.learn.playing",
     "FiniteMDP": "gqlab.mdp.finite",
-    "FittedQ": "gqlab.learn.fit.fitted",
+    "FittedQ": "gqlab.algorithms",
     "FixedPolicy": "gqlab.operators",
     "Floor": "gqlab.lab.floor",
     "Fourier": "gqlab.encoders",
@@ -90,7 +93,7 @@ LAZY = {
     "Health": "gqlab.data",
     "Identity": "gqlab.encoders",
     "ImportanceSampling": "gqlab.learn.evaluation",
-    "LSPI": "gqlab.learn.fit.fitted",
+    "LSPI": "gqlab.algorithms",
     "LeastSquaresGreedyGQ": "gqlab.algorithms",
     "LinearDecay": "gqlab.algorithms.schedules",
     "LinearQ": "gqlab.learn.linear_q",
@@ -108,6 +111,7 @@ LAZY = {
     "SARAHGreedyGQ": "gqlab.algorithms",
     "STORMGreedyGQ": "gqlab.algorithms",
     "Sarsa": "gqlab.algorithms",
+    "Selection": "gqlab.judge.selecting",
     "Softmax": "gqlab.operators",
     "StopOnReward": "gqlab.learn.agent.callbacks",
     "StreamingGreedyGQ": "gqlab.algorithms",
@@ -118,6 +122,7 @@ LAZY = {
     "VRGreedyGQ": "gqlab.algorithms",
     "Watch": "gqlab.measure.watch",
     "Watched": "gqlab.measure.watch",
+    "WholeDataVRGreedyGQ": "gqlab.algorithms",
     "aggregated_features": "gqlab.problems.features",
     "baird": "gqlab.problems.baird",
     "collect": "gqlab.data",
@@ -134,6 +139,7 @@ LAZY = {
     "random_features": "gqlab.problems.features",
     "run": "gqlab.lab.run",
     "sampled_reward": "gqlab.lab.rollout",
+    "select": "gqlab.judge.selecting",
     "tabular_features": "gqlab.problems.features",
     "trajectory": "gqlab.lab.check",
     "update_error": "gqlab.lab.variance",
@@ -219,6 +225,7 @@ __all__ = [
     "SARAHGreedyGQ",
     "STORMGreedyGQ",
     "Sarsa",
+    "Selection",
     "Softmax",
     "StopOnReward",
     "StreamingGreedyGQ",
@@ -229,6 +236,7 @@ __all__ = [
     "VRGreedyGQ",
     "Watch",
     "Watched",
+    "WholeDataVRGreedyGQ",
     "__version__",
     "aggregated_features",
     "baird",
@@ -247,6 +255,7 @@ __all__ = [
     "random_features",
     "run",
     "sampled_reward",
+    "select",
     "tabular_features",
     "tasks",
     "theory",

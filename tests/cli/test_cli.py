@@ -54,7 +54,7 @@ def test_every_command_has_help_json_and_a_row_in_the_page(name, capsys):
 def test_the_page_names_no_command_that_is_gone_and_every_status():
     assert set(re.findall(r"^\| `gqlab (\w+)", PAGE, flags=re.M)) == set(COMMANDS)
     statuses = {int(status) for status in re.findall(r"^\| (\d+) \|", PAGE, flags=re.M)}
-    assert statuses == {0, 1, cli.BAD_INPUT, cli.INTERRUPTED, cli.NOBODY_READS}
+    assert statuses == {0, 1, cli.BAD_INPUT, cli.INTERRUPTED, cli.BROKEN_PIPE}
 
 
 @pytest.mark.parametrize("shell", re.findall(r"^\| (\w+)[^|]* \| `.*--tyro-print-completion", PAGE, flags=re.M))
@@ -80,7 +80,7 @@ def test_bad_input_and_a_missing_package_end_with_2(capsys, monkeypatch):
 def test_a_reader_that_goes_away_is_no_error():
     command = f"{sys.executable} -c 'from gqlab.cli.main import main; main([\"list\"])' | true"
     done = subprocess.run(["bash", "-c", f"{command}; exit ${{PIPESTATUS[0]}}"], capture_output=True, text=True)
-    assert (done.returncode, done.stdout, done.stderr) == (cli.NOBODY_READS, "", "")
+    assert (done.returncode, done.stdout, done.stderr) == (cli.BROKEN_PIPE, "", "")
 
 
 # --- JSON: one document, and nothing else. The slow commands' own tests parse theirs. ---------------------------------

@@ -69,7 +69,9 @@ def test_mixed_rows_with_next_observations_are_not_cut_apart():
         data = gq.Transitions.from_arrays(**rows, episodes=unit, sort=True, **more)
         assert data.fingerprint == right.fingerprint
         assert gq.health(data)["episodes"].value == 5
-    estimates = [gq.importance_sampling(one, lambda s: np.full((len(s), 2), 0.5), 0.9) for one in (data, right)]
+    estimates = [
+        gq.importance_sampling(one, lambda s: np.full((len(s), 2), 0.5), discount=0.9) for one in (data, right)
+    ]
     assert estimates[0] == estimates[1]
 
 
@@ -180,6 +182,7 @@ def timed(days, gap=None, **options):
         (["2024-02-27", "2024-02-28", "2024-02-29", "2024-03-09", "2024-03-10"], np.timedelta64(3, "D")),
         (["2024-02-27", "2024-02-28", "2024-02-29", "2024-03-09", "2024-03-10"], pd.Timedelta("72h")),
         (["2024-02-27", "2024-02-28", "2024-02-29", "2024-03-09", "2024-03-10"], "P1W"),
+        (["2024-02-27", "2024-02-28", "2024-02-29", "2024-03-09", "2024-03-10"], "72h"),
         (["2024-02-27", "2024-02-28", "2024-02-29", "2024-03-09", "2024-03-10"], "P1DT23H60M"),
     ],
 )
@@ -250,13 +253,13 @@ def test_cuts_do_not_depend_on_blocks(data):
     ("changes", "message"),
     [
         ({"gap": 3}, "gap is 3, and no column is the time: time=... names it"),
-        ({"gap": 3, "time": "day"}, "gap is 3, and the time 'day' holds dates or times: pass a timedelta, or text such as 'P1D'"),
+        ({"gap": 3, "time": "day"}, "gap is 3, and the time 'day' holds dates or times: pass a timedelta, or text such as '36h'"),
         ({"gap": "P3D", "time": "hour"}, "gap is 259200 s, and the time 'hour' holds numbers: pass a number"),
-        ({"gap": "soon", "time": "day"}, "gap is 'soon', expected a number, a timedelta, or text such as 'P1D' or 'PT30M'"),
-        ({"gap": "P", "time": "day"}, "gap is 'P', expected a number, a timedelta, or text such as 'P1D' or 'PT30M'"),
+        ({"gap": "soon", "time": "day"}, "gap is 'soon', expected a number, a timedelta, or text such as '36h' or 'P1D'"),
+        ({"gap": "P", "time": "day"}, "gap is 'P', expected a number, a timedelta, or text such as '36h' or 'P1D'"),
         ({"gap": "P0D", "time": "day"}, "gap is datetime.timedelta(0), expected a length of time above 0"),
         ({"gap": f"P{'9' * 20}D", "time": "day"}, None),
-        ({"gap": np.timedelta64("NaT"), "time": "day"}, "gap is None, expected a number, a timedelta, or text such as 'P1D' or 'PT30M'"),
+        ({"gap": np.timedelta64("NaT"), "time": "day"}, "gap is None, expected a number, a timedelta, or text such as '36h' or 'P1D'"),
         ({"gap": -1, "time": "hour"}, "gap is -1, expected a finite number above 0"),
         ({"time": "unit"}, "df: column 'unit' holds large_string, expected numbers or dates such as 2024-02-29"),
         ({"time": "minute"}, "columns['time']: there is no column 'minute'; there are 'unit', 'day', 'obs', 'next_obs', 'action', 'reward', 'hour'"),

@@ -1,6 +1,6 @@
 """Commands that are killed, at any time and again and again, and then finished: every byte is that of one that was not.
 
-``make chaos`` kills 200 times.
+``make chaos`` kills 200 times, and studies 20 times.
 """
 
 from __future__ import annotations
@@ -25,7 +25,16 @@ IN_A_ROW = 4
 
 TESTS = Path(__file__).parents[1]
 
-#: The paper's experiments, tiny; the second is the way of a user who saves and resumes. More studies: test_study_kills.
+#: How often, at least, studies are killed: they take longer.
+KILLS_OF_STUDIES = 10
+
+#: Studies in small, by the arguments of the command line.
+STUDIES = {
+    "reproduce --quick": ["reproduce", "--quick", "--experiment", "garnet-gradient", "garnet-mspbe", "garnet-variance"],
+    "rates --quick": ["rates", "--quick"],
+}
+
+#: The paper's experiments, tiny; the second is the way of a user who saves and resumes; then studies in small.
 COMMANDS = {
     "reproduce": """
 import sys
@@ -48,6 +57,9 @@ for n in range(first + 300, 30_001, 300):
     done = gq.run(problem, gq.VRGreedyGQ(batch_size=300), n, **({"n_runs": 4} if done is None else {"resume": done}))
     done.save(path)
 """,
+} | {
+    name: f"import sys; from gqlab.cli.main import main; main([*{arguments!r}, '--out', sys.argv[1]])"
+    for name, arguments in STUDIES.items()
 }
 
 
@@ -78,10 +90,10 @@ def test_a_command_that_was_killed_ends_as_if_it_had_not_been(tmp_path, name):
     expected = everything(tmp_path / "whole")
     assert expected == everything(tmp_path / "first")
     assert len(expected) >= (1 if name == "resume" else 12)
-    killed = 0
-    for attempt in range(-(-KILLS // IN_A_ROW)):
+    killed, most = 0, max(KILLS // 10, KILLS_OF_STUDIES) if name in STUDIES else KILLS
+    for attempt in range(-(-most // IN_A_ROW)):
         out = tmp_path / f"killed-{attempt}"
-        for _ in range(min(IN_A_ROW, KILLS - killed)):
+        for _ in range(min(IN_A_ROW, most - killed)):
             process = start(code, out)
             try:
                 process.communicate(timeout=float(rng.uniform(0, seconds)))

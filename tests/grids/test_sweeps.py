@@ -557,7 +557,7 @@ def test_the_command_runs_what_a_file_says_and_goes_on(tmp_path, capsys, counted
     main([*arguments, "--export", str(tmp_path / "s.parquet")])
     out = capsys.readouterr().out
     assert "garnet(seed=1, features=random(dim=4))\n  GreedyGQ(eta_theta=0.1, " in out
-    assert "\nAll 8 cells were in the store already: nothing was computed; gqlab.open_grid(" in out
+    assert "\nAll 8 cells were already in the store: nothing was computed; gqlab.open_grid(" in out
     assert len(counted) == 8
     problems = [gq.Problem(mdp, gq.random_features(mdp, 4)) for mdp in (gq.garnet(seed=0), gq.garnet(seed=1))]
     grid = gq.grid(problems, gq.vary(gq.GreedyGQ, eta_theta=[0.1, 0.2]), 200, n_runs=2, seeds=[3, 4])

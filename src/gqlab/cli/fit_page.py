@@ -1,4 +1,4 @@
-"""What ``gqlab fit`` leaves to look at: the history of a fit as a figure, and one page that needs nothing else."""
+"""The report of ``gqlab fit``: the history of a fit as a figure, and one self-contained page."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gqlab.plots.style import BLUE, GREEN, INK, VERMILION, label_powers, short, 
 from gqlab.studies.page import Table, facts_table, figure, whole_page
 from gqlab.support.files import write_whole
 
-#: What a history holds of every pass, and what it is called.
+#: The columns of a history, with their titles.
 COLUMNS = {"updates": "updates", "mspbe": "J", "gradient": "‖∇J‖²", "max_q": "max |Q|"}
 
 
@@ -51,7 +51,7 @@ action, _ = model.predict(observation)  # the best of them
 
 
 def summary(model: LinearQ, played: Evaluation | None) -> list[str]:
-    """What came out, in a sentence or two."""
+    """The outcome, in a sentence or two."""
     history = model.history
     lines = [
         f"After {history['updates'][-1]:,} updates: J {history['mspbe'][-1]:.4g}, ‖∇J‖² {history['gradient'][-1]:.4g}, "
@@ -107,10 +107,10 @@ def _csv(history: Any) -> str:
 def _warnings(model: LinearQ) -> str:
     warnings = []
     if model.metadata["diverged"]:
-        warnings.append("The updates left the finite numbers: this is the last model before. Take a smaller step size.")
+        warnings.append("The updates overflowed: this is the last finite model. Use a smaller step size.")
     elif model.history["max_q"][-1] > 2 * model.history["q_bound"][-1]:
         warnings.append(
-            "The largest |Q| is more than twice what any policy can earn: the values have blown up. Take a smaller "
+            "The largest |Q| is more than twice what any policy can earn: the values have blown up. Use a smaller "
             "step size, a ridge, fewer features, or an algorithm with a correction (VRGreedyGQ)."
         )
     return "".join(f"<p class=bad>{escape(line)}</p>\n" for line in warnings)
@@ -120,6 +120,8 @@ def _facts(model: LinearQ, algorithm: Any, data: Any) -> list[tuple[str, str]]:
     encoder = model.encoder
     return [
         ("data", f"{data.description}: {data.n_rows:,} transitions, {data.n_actions} actions"),
+        *([] if data.action_labels is None else [("actions", ", ".join(map(str, data.action_labels)))]),
+        *([("how rows were read", " ".join(data.notes))] if data.notes else []),
         ("algorithm", repr(algorithm)),
         ("encoder", written(encoder)),
         ("features", f"{encoder.n_features_out_:,} for each action, {encoder.n_active_:,} active"),

@@ -13,6 +13,6 @@ def score(value: float) -> str:
 
 
 def written(encoder: Any) -> str:
-    """An encoder with its parameters, defaults too."""
+    """An encoder with all its parameters, including defaults."""
     given = {name: value for name, value in encoder.get_params(deep=False).items() if value is not None}
     return f"{type(encoder).__name__}({', '.join(f'{name}={value}' for name, value in given.items())})"

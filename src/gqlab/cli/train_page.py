@@ -1,4 +1,4 @@
-"""What ``gqlab train`` leaves to look at: the learning curve, and one page that needs nothing else."""
+"""The report of ``gqlab train``: the learning curve, and one self-contained page."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gqlab.learn.playing import Evaluation
 from gqlab.plots.style import BLUE, SOFT, VERMILION, short, write_figure
 from gqlab.studies.page import Table, facts_table, figure, whole_page
 
-#: Episodes that the line of the figure is a mean of.
+#: The number of episodes in the running mean of the figure.
 SMOOTHED = 50
 
 

@@ -35,6 +35,9 @@ class Memory:
 class FromSources:
     """What is known of transitions, and the ways in which they are made."""
 
+    #: How an environment's observations became vectors, where they were collected from one and are no vectors there.
+    layout: Any = None
+
     def __init__(
         self, source: Source, n_rows: int, n_actions: int, observation_size: int, n_left_out: int, description: str,
         schema: Schema | None = None, notes: tuple[str, ...] = (),
@@ -142,7 +145,7 @@ class FromSources:
             The column of the time, numbers or times: within an episode it never goes back.
         gap : number, timedelta or text, optional
             Rows of an episode that lie further apart in time do not belong together: the first is cut off. A number
-            for a time in numbers, else a timedelta, or text such as ``"P1D"`` or ``"PT30M"``.
+            for a time in numbers, else a timedelta, or text such as ``"36h"`` or ``"P1D"``.
         sort : bool, str or list of str, optional
             Rows of several episodes that are mixed are refused. True sorts them by episode and time (without a column
             of the time they stay in their order), names of columns by these. False takes rows as they stand, and every
@@ -170,10 +173,8 @@ class FromSources:
         reading = reading_of(gap, sort, ends, drop_nulls, action_labels, like)
         available = arrow.names_of(df)
         plan = resolve(available, _with_time(columns, time))
+        reading.check_sort(available)
         by = sort_columns(plan, reading.sort)
-        absent = [name for name in by if name not in available]
-        if absent:
-            raise ValueError(f"sort: there is no column {absent[0]!r}")
         every = dict.fromkeys([*(name for names in plan.values() for name in names), *by])
         log = TableLog(plan, reading, table=arrow.table_of(df, list(every)), place=Place(plan, "df"))
         return cls._of_log(log, n_actions, like, f"data frame of {type(df).__module__.partition('.')[0]}")
@@ -244,9 +245,7 @@ class FromSources:
         (Transitions(n_rows=2, n_actions=2, observation_size=1), ('none', 'ten'))
         """
         reading = reading_of(gap, sort, ends, drop_nulls, action_labels, like)
-        more = reading.sort if isinstance(reading.sort, tuple) else ()
-        given = _with_time(columns, time)
-        files = csv_files.files_of(path, given, reading, delimiter, decimal, encoding, more)
+        files = csv_files.files_of(path, _with_time(columns, time), reading, delimiter, decimal, encoding)
         return cls._of_log(files, n_actions, like, f"CSV: {described(files.paths)}")
 
     @classmethod

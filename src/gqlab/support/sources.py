@@ -242,7 +242,7 @@ def _count(module: Module, finder: Finder, found: dict[str, Module]) -> Iterator
 def _chain(name: str, attributes: tuple[str, ...]) -> Iterator[tuple[str, str]]:
     """``package.a.b`` as imports: a of the package, b of package.a."""
     if not attributes:
-        yield name, ALL  # handed to somebody as it is
+        yield name, ALL  # passed on as it is
     for attribute in attributes:
         yield name, attribute
         name = f"{name}.{attribute}"

@@ -1,4 +1,4 @@
-"""The theory, executable: every assumption, constant, condition and bound of the paper, for a problem of one's own.
+"""The theory, executable: every assumption, constant, condition and bound of the paper, for a problem of your own.
 
 >>> import gqlab as gq
 >>> mdp = gq.garnet(seed=0)
@@ -9,7 +9,8 @@
 >>> f"{gq.theory.step_sizes(problem, batch_size=3000, radius=100.0, version='printed').eta_theta:.0e}"
 '2e-28'
 
-The derivations, the list of the paper's inconsistencies and the proof of the corrected bound are in docs/theory.md.
+The derivations, the list of the paper's inconsistencies and the proof of the corrected bound are in
+docs/theory_proofs.md.
 """
 
 from gqlab.theory.analyse import analyse

@@ -50,10 +50,10 @@ def analyse(
     theta0, omega0 : (d,) array, optional
         Where the run begins; default zeros.
     result : RunResult, optional
-        A run of this algorithm on this problem: its measured E‖∇J(θ_ξ)‖² is put beside the bound.
+        A run of this algorithm on this problem: its measured E‖∇J(θ_ξ)‖² is reported next to the bound.
     radius_omega : float, optional
-        R_ω, the radius of ω's projection, for the sharper theorems; default: the algorithm's own. With another one
-        their verdict is about that other algorithm, and says so.
+        R_ω, the radius of ω's projection, for the sharper theorems; default: the algorithm's own. With a
+        different one, the verdict is about that other algorithm, and says so.
     sampling : "markov" or "iid"
         For the sharper theorems: batches of one trajectory, or of independent samples, which ``run`` does not draw.
 
@@ -147,7 +147,7 @@ def _admissible(problem: Problem, algorithm: VRGreedyGQ) -> dict[str, StepSizes]
 
 
 def _sharp_quantities(problem: Problem, c: Sharp, seen: dict[str, float | None]) -> dict[str, Quantity]:
-    """The constants for two radii; ``seen`` is about one, so G and H, which ω's radius enters, are left open."""
+    """The constants for two radii; ``seen`` is for one, so G and H, which depend on ω's radius, are left out."""
     return quantities(c, seen | sampled_deviations(problem, c.R, c.R_omega, c.sampling) | {"G": None, "H": None})
 
 
@@ -159,7 +159,7 @@ def quantities(
     c: Constants | Sharp, seen: dict[str, float | None], more: dict[str, float] | None = None,
     formulas: dict[str, str] | None = None,
 ) -> dict[str, Quantity]:  # fmt: skip
-    """Constants with their formulas and what random points reach of them."""
+    """Constants with their formulas and the values that random points reach."""
     values = {**vars(c), **c.parts, **(more or {})}
     formulas = {**c.formulas, **(formulas or {})}
     return {
@@ -203,7 +203,7 @@ def _check_result(
     if done != n_epochs:
         raise ValueError(f"result: that run has {done} epochs, but n_epochs is {n_epochs}")
     if not np.allclose(result.theta[:, 0], 0.0 if theta0 is None else theta0, rtol=1e-12, atol=0):
-        raise ValueError("result: that run began elsewhere than at theta0")
+        raise ValueError("result: that run did not begin at theta0")
 
 
 def _measured(problem: Problem, result: RunResult) -> MeasuredGradient:

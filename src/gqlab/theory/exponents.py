@@ -1,7 +1,7 @@
-"""The least number of samples for ε, and how it grows as ε falls: each bound, optimised over all that it leaves free.
+"""The least number of samples for ε, and how it grows as ε falls: each bound, optimised over all free parameters.
 
-The slope of the paper's theorem comes to 2 from below: c_0 ≤ 1/8 itself, where lr-3 has η_θM ≤ const, lets η_θM grow
-like a logarithm.
+The slope of the paper's theorem approaches 2 from below: c_0 ≤ 1/8 itself, used here where lr-3 has η_θM ≤ const, lets
+η_θM grow like a logarithm.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from gqlab.theory.search import least_samples
 from gqlab.theory.sharp import Sharp
 from gqlab.theory.theorems import leaves
 
-#: ε, six decades of them below the largest.
+#: The values of ε, over six decades.
 EPSILONS = tuple(10.0**-k for k in range(2, 9))
 
 #: The theorems by name: (theorem, order), and the exponent that is proved.
@@ -43,7 +43,7 @@ class Growth:
     proved: str
     epsilons: tuple[float, ...]
     samples: tuple[float, ...]
-    note: str = ""  # what of the theorem is not shown here
+    note: str = ""  # which part of the theorem is not shown here
 
     @property
     def slopes(self) -> FloatArray:
@@ -56,14 +56,14 @@ class Growth:
 
 
 def one_ball_note(problem: Problem, c: Constants) -> str:
-    """What W ≤ R, which the paper's theorem needs, is here; nothing where it is proved."""
+    """Whether W ≤ R, which the paper's theorem needs, holds here; empty if it is proved."""
     inside = omega_star_inside(problem, c)
     words = {FAILS: "does not apply here, W > R", UNKNOWN: "W ≤ R is not shown here"}
     return "" if inside.status == HOLDS else f"{words[inside.status]}: {inside.detail}"
 
 
 def stays_note(probabilities: Iterable[float]) -> str:
-    """How likely the runs are to come near the sphere, after which nothing is counted; nothing where they cannot."""
+    """How likely runs are to come near the sphere, after which nothing is counted; empty if they cannot."""
     most = max(probabilities)
     if most == 0:
         return ""
@@ -74,7 +74,7 @@ def growth(
     problem: Problem, c: Sharp, start: tuple[float, float], epsilons: tuple[float, ...] = EPSILONS,
     names: tuple[str, ...] = tuple(CASES), theta0_norm: float = 0.0,
 ) -> tuple[Growth, ...]:  # fmt: skip
-    """Every case that is named; ``start`` is (J(θ_0), ‖ω_0 − ω*(θ_0)‖²), ``theta0_norm`` is ‖θ_0‖.
+    """One entry for each case; ``start`` is (J(θ_0), ‖ω_0 − ω*(θ_0)‖²), ``theta0_norm`` is ‖θ_0‖.
 
     Examples
     --------
@@ -135,7 +135,7 @@ class Requirement:
     samples: float
     bound: float
     detail: str
-    note: str = ""  # what of the theorem is not shown here
+    note: str = ""  # which part of the theorem is not shown here
 
     def __str__(self) -> str:
         return f"ε = {self.epsilon:g}: {self.samples:.3g} samples ({self.detail}{self.note and f'; {self.note}'})"

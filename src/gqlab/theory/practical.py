@@ -4,9 +4,9 @@ The edge is the largest pair of step sizes for which the *exact mean dynamics* a
 
     θ ← θ − η_θ E[G_x(θ, ω)]          ω ← ω − η_ω E[H_x(θ, ω)]
 
-Near a stationary point (θ°, ω*(θ°)) the dynamics are linear, z ← (I − diag(η_θ, η_ω) 𝒥) z with the Jacobian 𝒥 of
-(E[G], E[H]); they are stable where the spectral radius of that matrix is below 1. Runs see noise as well and need far
-less, and how much less is a matter of measurement: :func:`try_steps` runs fractions of this pair and keeps the best.
+Near a stationary point (θ°, ω*(θ°)) the dynamics are linear, z ← (I − diag(η_θ, η_ω) 𝒥) z with the Jacobian 𝒥 of (E[G],
+E[H]); they are stable where the spectral radius of that matrix is below 1. Runs are noisy as well and need far smaller
+steps; how much smaller is a matter of measurement: :func:`try_steps` runs fractions of this pair and keeps the best.
 Nothing is promised beyond the runs that are reported.
 """
 
@@ -25,13 +25,13 @@ from gqlab.support import checks
 from gqlab.support.checks import FloatArray
 from gqlab.theory.inputs import checked
 
-#: The fractions of the edge that are tried, of both steps alike.
+#: The fractions of the edge that are tried, the same for both steps.
 FRACTIONS = tuple(4.0**-k for k in range(7))
 
 
 @dataclass(frozen=True)
 class StationaryPoint:
-    """Where a descent from θ_0 ended: a stationary point if ‖∇J‖ is as good as zero."""
+    """Where a descent from θ_0 ended: a stationary point if ‖∇J‖ is practically zero."""
 
     theta: FloatArray
     gradient_norm: float
@@ -90,7 +90,7 @@ def jacobian(problem: Problem, theta: FloatArray, omega: FloatArray) -> FloatArr
 
 
 def spectral_radius(J: FloatArray, eta_theta: float, eta_omega: float) -> float:
-    """Of the linearised mean dynamics."""
+    """The spectral radius of the linearised mean dynamics."""
     d = len(J) // 2
     steps = np.repeat([eta_theta, eta_omega], d)
     return float(np.abs(np.linalg.eigvals(np.eye(2 * d) - steps[:, None] * J)).max())
@@ -117,7 +117,7 @@ def mean_dynamics_step_sizes(problem: Problem, theta0: ArrayLike | None = None) 
     most = 2 / float(np.linalg.eigvalsh(problem.exact.feature_covariance)[-1])  # ω alone is stable below this
 
     def largest(eta_omega: float) -> float:
-        # Stability in η_θ need not be an interval from 0 (nothing says so): take the end of the first stable stretch.
+        # The stable η_θ need not form an interval from 0: take the end of the first stable stretch.
         grid = np.geomspace(1e-8, 1e3, 89)
         stable = [spectral_radius(J, eta, eta_omega) < 1 for eta in grid]
         if not stable[0]:

@@ -2,8 +2,8 @@
 
 For given η_ω and M every need of a theorem weakens as η_θ falls, so the admissible η_θ form an interval from 0 and its
 end is found by bisection. The interior theorem counts iterates as long as they are 3Gη_θ inside the sphere: where θ_0
-is not, nothing is counted, so η_θ ends at (R − ‖θ_0‖)/3G as well. What is left, log η_ω and log M and the fraction of
-that end, is searched on a grid that is refined around its best point. A point that is returned has been checked
+is not, nothing is counted, so η_θ is also limited by (R − ‖θ_0‖)/3G. The remaining variables, log η_ω, log M and the
+fraction of that limit, are searched on a grid that is refined around its best point. A returned point has been checked
 against every need; that no other is better is not proved.
 """
 
@@ -28,7 +28,7 @@ SMALLEST_STEP, MOST_SAMPLES = 1e-60, 1e40
 #: Fractions of the largest admissible η_θ that are tried: from this one up to 1.
 SMALLEST_FRACTION = 1e-6
 
-#: Just inside the edge: rounding must not undo a need.
+#: Just inside the edge, as a margin for rounding.
 INSIDE = 1 - 1e-9
 
 
@@ -63,7 +63,7 @@ class Choice:
 
 
 def room(c: Sharp, theta0_norm: float) -> float:
-    """How far θ_0 lies inside the sphere; ``ValueError`` where it does not: no step is small enough then."""
+    """How far θ_0 lies inside the sphere; ``ValueError`` if it does not: then no step is small enough."""
     if not theta0_norm < c.R:
         raise ValueError(f"theta0_norm is {theta0_norm:g}, expected a number below the radius, {c.R:g}")
     return c.R - theta0_norm
@@ -166,7 +166,7 @@ def least_samples(
     c : Sharp
         What ``sharp_constants`` gives.
     theorem : "interior" or "projected"
-        What "interior" bounds counts iterates until the run comes near the sphere: see ``leaves`` of the result.
+        The "interior" bound counts iterates until the run comes near the sphere: see ``leaves`` of the result.
     epsilon : float
     start : (float, float)
         J(θ_0) and ‖ω_0 − ω*(θ_0)‖².
@@ -191,7 +191,7 @@ def least_samples(
         per_T, rest = _split(c, theorem, order, M, log_omega, log_fraction, start, theta0_norm)
         with np.errstate(over="ignore"):
             T = np.maximum(per_T / np.maximum(epsilon - rest, 1e-300), 1.0)
-        far = 1e6 + np.log(np.maximum(rest, 1e-300) / epsilon)  # misses ε, in the order of how far
+        far = 1e6 + np.log(np.maximum(rest, 1e-300) / epsilon)  # ordered by how far they miss ε
         return np.where(rest < epsilon, np.log(T) + log_M, np.where(np.isfinite(rest), far, np.inf))
 
     box = [(0.0, math.log(MOST_SAMPLES)), (math.log(SMALLEST_STEP), 0.0), (math.log(SMALLEST_FRACTION), 0.0)]
@@ -211,7 +211,7 @@ def zoom(
     function: Callable[..., FloatArray], box: list[tuple[float, float]], points: tuple[int, ...] | None = None,
     rounds: int = 14,
 ) -> FloatArray:  # fmt: skip
-    """A least point of ``function`` over a box: on a grid, then on ever smaller grids around the best point."""
+    """A minimiser of ``function`` over a box: on a grid, then on ever smaller grids around the best point."""
     counts = points or (81,) * len(box)
     low, high = (np.array(ends) for ends in zip(*box, strict=True))
     best, least = (low + high) / 2, math.inf
@@ -231,7 +231,7 @@ def zoom(
 def _evaluated(
     c: Sharp, theorem: str, order: int, M: Any, log_omega: FloatArray, log_fraction: FloatArray, theta0_norm: float
 ) -> tuple[EvaluatedTheorem, NDArray[np.bool_]]:
-    """At fractions of the edge; the last axis is that of the fractions, and the edge is the same all along it."""
+    """The theorem at fractions of the edge; the last axis runs over the fractions, along which the edge is constant."""
     eta_omega = np.exp(log_omega)
     most = edge(c, theorem, eta_omega[..., :1], np.broadcast_to(M, eta_omega.shape)[..., :1], order, theta0_norm)
     eta_theta = np.maximum(most, SMALLEST_STEP) * np.exp(log_fraction)

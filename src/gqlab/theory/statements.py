@@ -1,4 +1,4 @@
-"""What the sharper theorems say about one problem, one algorithm and one start: a record for each, and its print."""
+"""What the sharper theorems say about one problem, one algorithm and one start: a record for each, and its text."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ TERMS = {
     "noise": "Nη_θ/ρ",
 }
 
-#: A statement about the runs that stay inside certifies progress where no more than this share of the runs may leave.
+#: A statement about runs that stay inside certifies progress only if at most this share of the runs may leave.
 MOST_LEAVE = 0.05
 
 
@@ -245,6 +245,6 @@ def _at_start(problem: Problem, c: Sharp, theta: FloatArray, eta_theta: float | 
 
 
 def _number(value: Any, unknown: float = -math.inf) -> float:
-    """Where a need fails the formulas may have no value: a margin is then minus infinity, a term infinity."""
+    """A number; where a need fails the formulas may have no value, and a margin is minus infinity, a term infinity."""
     out = float(value)
     return unknown if math.isnan(out) else out

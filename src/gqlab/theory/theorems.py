@@ -1,4 +1,4 @@
-"""The two sharper theorems on VR-Greedy-GQ, as numbers (the proofs are in docs/theory.md).
+"""The two sharper theorems on VR-Greedy-GQ, as numbers (the proofs are in docs/theory_proofs.md).
 
 Both rest on one Lyapunov function within an epoch,
 
@@ -15,9 +15,9 @@ and on the same telescoping sum. They differ in how θ moves:
     run that leaves early makes it small, so :func:`leaves` belongs to it. ``order`` 2 expands ω* to second order
     (then N₀, S ~ η_ω² + η_θ²: O(ε^{−5/3}) samples), ``order`` 1 only uses that ω* is Lipschitz (O(ε^{−7/4})).
 ``projected``
-    E‖𝒢(θ_ξ)‖² of all iterates, 𝒢 the projected-gradient mapping: nothing is assumed of the run (O(ε^{−2})).
+    E‖𝒢(θ_ξ)‖² over all iterates, 𝒢 the projected-gradient mapping: nothing is assumed about the run (O(ε^{−2})).
 
-All arguments may be arrays, taken element by element.
+All arguments may be arrays, treated elementwise.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ import numpy as np
 
 from gqlab.theory.sharp import Sharp
 
-#: βη_θM, the growth of ‖θ_t − θ̃‖² over an epoch that Young's inequality is given: near the least of (eᵏ − 1)/k².
+#: βη_θM, the growth of ‖θ_t − θ̃‖² over an epoch allowed by Young's inequality: near the minimum of (eᵏ − 1)/k².
 GROWTH = 1.6
 
-#: The least coefficient ρ of ‖∇J‖² that is admitted; the bound divides by ρ itself, which is at most ½.
+#: The smallest admissible coefficient ρ of ‖∇J‖²; the bound divides by ρ itself, which is at most ½.
 LEAST_RHO = 0.25
 
 THEOREMS = ("interior", "projected")
@@ -123,8 +123,8 @@ def tracking_step(c: Sharp, theorem: str, eta_theta: Any, eta_omega: Any, order:
 def leaves(c: Sharp, risen: float, longest: float, n_steps: float, theta0_norm: float) -> float:
     """A bound on the probability that some iterate lies outside the ball of radius R − ``longest``.
 
-    ``longest`` bounds a step of θ; ``risen`` is the right side of the theorem before it is divided: Ψ_0 and all that
-    was added to it. Ψ ≥ J ≥ c.least_J where the run leaves, so Markov's inequality bounds the probability. A run that
+    ``longest`` bounds a step of θ; ``risen`` is the right side of the theorem before the division: Ψ_0 and everything
+    added to it. Ψ ≥ J ≥ c.least_J where the run leaves, so Markov's inequality bounds the probability. A run that
     is too short to leave does not.
 
     Examples

@@ -139,7 +139,7 @@ def _play_again(worker: SingleWorker, actions: NDArray[np.int64], total: float) 
     wanted = worker.live.first_observation if first else worker.live.observation
     if not np.array_equal(shown, wanted):
         raise ValueError(
-            f"env: played again, it shows {shown} where it showed {wanted}: an environment that does not repeat itself "
-            "for a seed cannot be gone on with"
+            f"env: played again, it shows {shown} where it showed {wanted}: an agent cannot resume in an "
+            "environment that does not repeat itself for a seed"
         )
     worker.total, worker.begun = total, True

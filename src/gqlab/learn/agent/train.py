@@ -35,7 +35,7 @@ class Plan:
     n_episodes: int  # of the evaluation at the end; of those on the way a fifth
 
     def settings(self) -> dict[str, Any]:
-        """What a folder's run must agree in to be gone on with: all but how far it goes."""
+        """What must be the same for a folder's run to be resumed: everything but how far it goes."""
         return {
             "env": self.env,
             "encoder": repr(self.encoder),
