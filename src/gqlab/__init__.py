@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from gqlab.grids.grid_result import GridResult
     from gqlab.judge.deciding import decide
     from gqlab.judge.decision import Decision
+    from gqlab.judge.sampling import ImportanceSampling, importance_sampling
     from gqlab.judge.selecting import Selection, select
     from gqlab.lab import check
     from gqlab.lab.check import Trajectory, trajectory
@@ -56,7 +57,6 @@ if TYPE_CHECKING:
     from gqlab.lab.variance import UpdateError, update_error
     from gqlab.learn.agent.agent import Agent
     from gqlab.learn.agent.callbacks import Callback, CheckpointCallback, EvalCallback, StopOnReward
-    from gqlab.learn.evaluation import ImportanceSampling, importance_sampling
     from gqlab.learn.fit.fit import fit
     from gqlab.learn.linear_q import LinearQ
     from gqlab.learn.playing import Evaluation, evaluate
@@ -92,7 +92,7 @@ LAZY = {
     "GridResult": "gqlab.grids.grid_result",
     "Health": "gqlab.data",
     "Identity": "gqlab.encoders",
-    "ImportanceSampling": "gqlab.learn.evaluation",
+    "ImportanceSampling": "gqlab.judge.sampling",
     "LSPI": "gqlab.algorithms",
     "LeastSquaresGreedyGQ": "gqlab.algorithms",
     "LinearDecay": "gqlab.algorithms.schedules",
@@ -134,7 +134,7 @@ LAZY = {
     "garnet": "gqlab.problems.garnet",
     "grid": "gqlab.grids.grid",
     "health": "gqlab.data",
-    "importance_sampling": "gqlab.learn.evaluation",
+    "importance_sampling": "gqlab.judge.sampling",
     "open_grid": "gqlab.grids.grid",
     "random_features": "gqlab.problems.features",
     "run": "gqlab.lab.run",

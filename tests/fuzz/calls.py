@@ -384,6 +384,7 @@ VALID: dict[str, Callable[[], st.SearchStrategy[Any]]] = {
     "reward_range": lambda: one(None, (-2, 2)),
     "candidates": lambda: one({"plain": gq.FittedQ(n_iterations=3), "LSPI": gq.LSPI()}),
     "select.encoder": lambda: one(gq.OneHot(S), gq.Fourier(1)),
+    "importance_sampling.features": lambda: one("tabular", None),
     "select.features": lambda: one("tabular", "trees"),
     "split": lambda: one(0.5, 0.3),
     "refit": lambda: one(True, False),

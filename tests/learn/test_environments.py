@@ -71,7 +71,7 @@ def test_a_dictionary_without_one_of_its_keys_is_named():
     tiles = gq.TileCoder(n_tilings=3, bins=[3, 3, 2])
     for act in (lambda: gq.Agent(Half(), tiles, SARSA).learn(5), lambda: gq.collect(Half(), n_steps=5)):
         with pytest.raises(
-            ValueError, match=r"^env: after step 1: observation is .*, expected one with the entry 'place'$"
+            ValueError, match=r"^env: after step 1: observation is .*, expected an entry 'place' in it$"
         ):
             act()
 
@@ -186,7 +186,7 @@ def test_a_model_takes_what_its_environment_shows(tmp_path):
         assert model.predict(many)[0].tolist() == agent.predict(many)[0].tolist()
         np.testing.assert_array_equal(model.probabilities(many), agent.probabilities(many))
         assert model.value(one) == model.q(one).max()
-        with pytest.raises(ValueError, match=r"^observation is \{'side': 1\}, expected one with the entry 'place'$"):
+        with pytest.raises(ValueError, match=r"^observation is \{'side': 1\}, expected an entry 'place' in it$"):
             model.predict({"side": 1})
         log = gq.collect(env, model, n_steps=50, seed=3)
         assert log.to_chunk().probability.min() == 1.0
