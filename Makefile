@@ -50,7 +50,7 @@ fuzz: $(VENV)/.ready ## 100,000 hostile calls, and damaged files, printed as fig
 
 KILLS ?= 200
 chaos: $(VENV)/.ready ## Kill the commands 200 times, and the workers and drivers of sweeps, and compare all bytes; KILLS=N for another number
-	GQLAB_CHAOS_KILLS=$(KILLS) GQLAB_CHAOS_SWEEPS=1 $(BIN)/python -m pytest -s -m 'long or not long' tests/fuzz/test_kills.py tests/fuzz/test_sweep_kills.py
+	GQLAB_CHAOS_KILLS=$(KILLS) GQLAB_CHAOS_SWEEPS=1 $(BIN)/python -m pytest -s -m 'long or not long' tests/fuzz/test_kills.py tests/fuzz/test_study_kills.py tests/fuzz/test_sweep_kills.py
 
 reproduce: $(VENV)/.ready ## Run the experiments; tables on screen, figures under results/
 	$(BIN)/gqlab reproduce
