@@ -19,7 +19,7 @@ from gqlab.data.nulls import Counted
 from gqlab.data.paths import check_regular, described, found, printable
 from gqlab.data.reading import Reading
 from gqlab.data.rows import Place
-from gqlab.data.wording import option
+from gqlab.data.wording import named, option
 from gqlab.support import checks
 from gqlab.support.files import one_line
 
@@ -95,7 +95,7 @@ def files_of(path: Any, columns: Any, reading: Reading, delimiter: Any, decimal:
         check_regular(name)
     form = Format(_delimiter(delimiter, paths[0], _encoding(encoding)), _decimal(decimal), _encoding(encoding))
     if form.decimal == form.delimiter:
-        raise ValueError(f"decimal is {form.decimal!r}, and so is the delimiter")
+        raise ValueError(f"{named('decimal')} is {form.decimal!r}, and so is the delimiter")
     plan: Plan | None = None
     for name in paths:
         available = header(name, form)
@@ -118,7 +118,7 @@ def _delimiter(given: Any, path: str, encoding: str) -> str:
     """What is given, or what the first line has most of."""
     if given is not None:
         if not isinstance(given, str) or len(given) != 1 or given in '"\r\n':
-            raise ValueError(f"delimiter is {checks.shown(given)}, expected one character")
+            raise ValueError(f"{named('delimiter')} is {checks.shown(given)}, expected one character")
         return given
     pa = needed("pyarrow", "reading CSV")
     stream = _read(path, lambda: pa.input_stream(path))
@@ -129,14 +129,16 @@ def _delimiter(given: Any, path: str, encoding: str) -> str:
 
 
 def _decimal(given: Any) -> str:
-    return checks.one_of("decimal", given, (".", ","))
+    return checks.one_of(named("decimal"), given, (".", ","))
 
 
 def _encoding(given: Any) -> str:
     try:
         "".encode(given)
     except (LookupError, TypeError, ValueError):
-        raise ValueError(f"encoding is {checks.shown(given)}, expected one such as 'utf8' or 'latin1'") from None
+        raise ValueError(
+            f"{named('encoding')} is {checks.shown(given)}, expected one such as 'utf8' or 'latin1'"
+        ) from None
     return str(given)
 
 
