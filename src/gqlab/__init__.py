@@ -19,10 +19,12 @@ from gqlab.version import __version__
 if TYPE_CHECKING:
     from gqlab import tasks, theory
     from gqlab.algorithms import (
+        LSPI,
         QRC,
         ActorCritic,
         Algorithm,
         AveragedGreedyGQ,
+        FittedQ,
         GreedyGQ,
         LeastSquaresGreedyGQ,
         NestedGreedyGQ,
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
         STORMGreedyGQ,
         StreamingGreedyGQ,
         VRGreedyGQ,
+        WholeDataVRGreedyGQ,
     )
     from gqlab.algorithms.schedules import Decay, LinearDecay
     from gqlab.data import Health, Transitions, collect, health
@@ -42,6 +45,7 @@ if TYPE_CHECKING:
     from gqlab.grids.grid_result import GridResult
     from gqlab.judge.deciding import decide
     from gqlab.judge.decision import Decision
+    from gqlab.judge.sampling import ImportanceSampling, importance_sampling
     from gqlab.judge.selecting import Selection, select
     from gqlab.lab import check
     from gqlab.lab.check import Trajectory, trajectory
@@ -53,9 +57,7 @@ if TYPE_CHECKING:
     from gqlab.lab.variance import UpdateError, update_error
     from gqlab.learn.agent.agent import Agent
     from gqlab.learn.agent.callbacks import Callback, CheckpointCallback, EvalCallback, StopOnReward
-    from gqlab.learn.evaluation import ImportanceSampling, importance_sampling
     from gqlab.learn.fit.fit import fit
-    from gqlab.learn.fit.fitted import LSPI, FittedQ
     from gqlab.learn.linear_q import LinearQ
     from gqlab.learn.playing import Evaluation, evaluate
     from gqlab.mdp.finite import FiniteMDP
@@ -81,7 +83,7 @@ LAZY = {
     "EvalCallback": "gqlab.learn.agent.callbacks",
     "Evaluation": "gqlab.learn.playing",
     "FiniteMDP": "gqlab.mdp.finite",
-    "FittedQ": "gqlab.learn.fit.fitted",
+    "FittedQ": "gqlab.algorithms",
     "FixedPolicy": "gqlab.operators",
     "Floor": "gqlab.lab.floor",
     "Fourier": "gqlab.encoders",
@@ -90,8 +92,8 @@ LAZY = {
     "GridResult": "gqlab.grids.grid_result",
     "Health": "gqlab.data",
     "Identity": "gqlab.encoders",
-    "ImportanceSampling": "gqlab.learn.evaluation",
-    "LSPI": "gqlab.learn.fit.fitted",
+    "ImportanceSampling": "gqlab.judge.sampling",
+    "LSPI": "gqlab.algorithms",
     "LeastSquaresGreedyGQ": "gqlab.algorithms",
     "LinearDecay": "gqlab.algorithms.schedules",
     "LinearQ": "gqlab.learn.linear_q",
@@ -120,6 +122,7 @@ LAZY = {
     "VRGreedyGQ": "gqlab.algorithms",
     "Watch": "gqlab.measure.watch",
     "Watched": "gqlab.measure.watch",
+    "WholeDataVRGreedyGQ": "gqlab.algorithms",
     "aggregated_features": "gqlab.problems.features",
     "baird": "gqlab.problems.baird",
     "collect": "gqlab.data",
@@ -131,7 +134,7 @@ LAZY = {
     "garnet": "gqlab.problems.garnet",
     "grid": "gqlab.grids.grid",
     "health": "gqlab.data",
-    "importance_sampling": "gqlab.learn.evaluation",
+    "importance_sampling": "gqlab.judge.sampling",
     "open_grid": "gqlab.grids.grid",
     "random_features": "gqlab.problems.features",
     "run": "gqlab.lab.run",
@@ -233,6 +236,7 @@ __all__ = [
     "VRGreedyGQ",
     "Watch",
     "Watched",
+    "WholeDataVRGreedyGQ",
     "__version__",
     "aggregated_features",
     "baird",

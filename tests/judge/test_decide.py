@@ -17,6 +17,7 @@ from gqlab.judge import misfit as misfits
 from gqlab.judge.bound import efficiency_bound
 from gqlab.judge.deciding import holm
 from gqlab.judge.importance import Walk, weighed
+from gqlab.judge.labels import matched
 from gqlab.judge.simulated import sampled_log
 from gqlab.mdp.values import action_value, optimal_value
 
@@ -171,8 +172,6 @@ def test_a_note_says_where_a_model_is_judged_with_its_own_features():
 
 def test_actions_are_matched_by_their_labels():
     data = SimpleNamespace(n_actions=A, observation_size=1, action_labels=("stay", "left", "right"))
-    from gqlab.judge.labels import matched
-
     order = SimpleNamespace(probabilities=lambda rows: np.array([[0.7, 0.2, 0.1]] * len(rows)), n_actions=A)
     order.action_labels = ("right", "stay", "left")
     assert matched("p", order, data).probabilities(np.zeros((1, 1))).tolist() == [[0.2, 0.1, 0.7]]
@@ -191,7 +190,7 @@ def test_actions_are_matched_by_their_labels():
 def test_importance_sampling_by_hand():
     """Two episodes of two rows, one of one row."""
     walk = Walk(
-        ratio=np.array([2.0, 0.5, 1.0, 3.0, 0.5]), y=np.array([1.0, 2.0, 3.0, 4.0, 5.0]),
+        log_ratio=np.log([2.0, 0.5, 1.0, 3.0, 0.5]), y=np.array([1.0, 2.0, 3.0, 4.0, 5.0]),
         delta=np.array([0.1, 0.2, 0.3, 0.4, 0.5]), starts=np.array([10.0, 20.0, 30.0]), first=np.array([0, 2, 4]),
     )  # fmt: skip
     first, second = np.array([2.0, 1.0, 0.5]), np.array([1.0, 3.0, 0.5])

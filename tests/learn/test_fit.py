@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 import gqlab as gq
+from gqlab.algorithms import LSPI, FittedQ
 from gqlab.cli.main import main
 from gqlab.encoders import Fourier, OneHot
 from gqlab.learn.fit.empirical import Empirical
 from gqlab.learn.fit.fit import fit
-from gqlab.learn.fit.fitted import LSPI, FittedQ
 from gqlab.learn.fit.log_table import encode_log
 from helpers.plain_loops import greedy_gq
 
@@ -165,55 +165,10 @@ def test_a_given_policy_is_evaluated(problem):
     V = np.linalg.solve(np.eye(S) - 0.8 * P, r)
     states = np.arange(S, dtype=float)[:, None]
     given = gq.FixedPolicy(policy)
-    for algorithm in (FittedQ(ridge=0.0), gq.QRC(0.1, 0.1)):
-        model = fit(data, OneHot(), algorithm, given, discount=0.8, n_passes=5)
+    for algorithm, passes in ((FittedQ(ridge=0.0), None), (gq.QRC(0.1, 0.1), 5)):
+        model = fit(data, OneHot(), algorithm, given, discount=0.8, n_passes=passes)
         found = model.value(states, lambda rows: policy[rows[:, 0].astype(int)])
         np.testing.assert_allclose(found, V, atol=0.15)
-
-
-def test_importance_sampling_is_right_on_episodes_of_two_steps():
-    """Two actions, equally likely; the reward of a step is its action: π(1) = 0.9 earns 0.9 + 0.5·0.9."""
-    rng = np.random.default_rng(9)
-    a = rng.integers(0, 2, (20_000, 2))
-    n = a.size
-    data = gq.Transitions.from_arrays(
-        np.zeros((n, 1)), a.ravel(), a.ravel().astype(float), np.zeros((n, 1)),
-        terminated=np.tile([False, True], len(a)), probabilities=np.full(n, 0.5),
-    )  # fmt: skip
-    found = gq.importance_sampling(data, lambda rows: np.tile([0.1, 0.9], (len(rows), 1)), discount=0.5)
-    assert found.value == pytest.approx(0.9 * 1.5, abs=0.02)
-    assert found.n_episodes == 20_000
-    assert found.effective_episodes == pytest.approx(20_000 / 1.64**2, rel=0.05)
-
-
-def test_an_episode_that_is_over_keeps_its_weight_in_importance_sampling():
-    """Two episodes by hand: (a = 1, r = 4) and (a = 0, r = 1), (a = 1, r = 2); p = ½, π(1) = ¾, γ = ½.
-
-    w at time 0: 3/2 and ½; at time 1 the first one, which is over, keeps 3/2, the second has ½ · 3/2:
-    V = (3/2 · 4 + ½ · 1)/(3/2 + ½) + ½ · (¾ · 2)/(3/2 + ¾) = 13/4 + 1/3.
-    """
-    data = gq.Transitions.from_arrays(
-        np.zeros((3, 1)), [1, 0, 1], [4.0, 1.0, 2.0], np.zeros((3, 1)),
-        terminated=[True, False, True], probabilities=np.full(3, 0.5),
-    )  # fmt: skip
-    found = gq.importance_sampling(data, lambda rows: np.tile([0.25, 0.75], (len(rows), 1)), discount=0.5)
-    assert found.value == pytest.approx(13 / 4 + 1 / 3, rel=1e-14)
-    assert found.effective_episodes == pytest.approx(2.25**2 / (1.5**2 + 0.75**2), rel=1e-14)
-
-
-def test_importance_sampling_of_hardly_possible_actions_stays_finite():
-    """Probabilities of 1e-310, whose inverse is not a float64: such a row has all the weight."""
-    data = gq.Transitions.from_arrays(
-        np.zeros((3, 1)), [1, 0, 0], [4.0, 1.0, 2.0], np.zeros((3, 1)),
-        terminated=[True, False, True], probabilities=[1e-310, 0.5, 0.5],
-    )  # fmt: skip
-    found = gq.importance_sampling(data, lambda rows: np.tile([0.5, 0.5], (len(rows), 1)), discount=0.5)
-    assert found == (4.0, 1.0, 2)
-    never = gq.importance_sampling(data, lambda rows: np.tile([0.0, 0.0, 1.0][-2:], (len(rows), 1)), discount=0.5)
-    assert never.value == 4.0
-    nothing = gq.Transitions.from_arrays(np.zeros((2, 1)), [0, 0], [4.0, 1.0], np.zeros((2, 1)),
-                                         terminated=[True, True], probabilities=[0.5, 0.5], n_actions=2)  # fmt: skip
-    assert gq.importance_sampling(nothing, lambda rows: np.tile([0.0, 1.0], (len(rows), 1))) == (0.0, 0.0, 2)
 
 
 def test_a_model_survives_its_file(data, tmp_path):
@@ -316,8 +271,27 @@ def test_the_command_fits_and_reports(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"algorithm": gq.Sarsa()}, "algorithm is Sarsa.* expected one of GreedyGQ"),
-        ({"algorithm": gq.QRC(trace=0.5)}, "trace is 0.5: traces are for gqlab.Agent"),
+        ({"algorithm": 3}, "algorithm is 3, expected one such as"),
+        (
+            {"algorithm": gq.ActorCritic()},
+            "algorithm is ActorCritic.*, which needs the behaviour policy's probabilities",
+        ),
+        ({"algorithm": gq.Sarsa(), "target": gq.Softmax(1.0)}, "target is Softmax.*: that of Sarsa is the action that"),
+        ({"algorithm": gq.QRC(trace=0.5), "rows": "drawn"}, "rows is 'drawn', but traces need the rows in the order"),
+        (
+            {"algorithm": gq.QRC(trace=0.5), "target": gq.Softmax(1.0)},
+            "target: with traces a policy that is not greedy",
+        ),
+        *(
+            ({"algorithm": kind(), name: value}, f"^{name} is {value!r}, but {kind.__name__} solves for θ at once$")
+            for kind in (FittedQ, LSPI, gq.LeastSquaresGreedyGQ)
+            for name, value in (("n_passes", 10), ("rows", "shuffled"), ("checkpoint", "fit.npz"))
+        ),
+        (
+            {"algorithm": gq.LeastSquaresGreedyGQ(radius=2.0)},
+            "radius is 2, but gqlab.fit searches .* without a projection",
+        ),
+        ({"algorithm": gq.WholeDataVRGreedyGQ(), "rows": "drawn"}, "rows is 'drawn', but WholeDataVRGreedyGQ draws"),
         ({"discount": 1.0}, "discount is 1"),
         ({"n_passes": 0}, "n_passes is 0"),
         ({"target": 3}, "target is 3, expected an operator"),
@@ -412,19 +386,6 @@ def test_what_is_no_policy_is_called_one_all_the_same(policy, message):
         gq.importance_sampling(data, policy)
     with pytest.raises(ValueError, match=re.escape(message.replace("policy", "target"))):
         gq.fit(data, gq.Fourier(1, low=[-5] * 4, high=[5] * 4), FittedQ(n_iterations=1), target=policy)
-
-
-@pytest.mark.parametrize(("p", "pi"), [(0.5, 0.9), (0.5, 0.2)], ids=["ratios that grow", "ratios that vanish"])
-def test_importance_sampling_of_long_episodes_stays_finite(p, pi):
-    """Every ratio is the same, so every weight is, and the value is the mean return."""
-    n, rewards = 2000, np.concatenate([np.full(1000, 1.0), np.full(1000, 0.5)])
-    data = gq.Transitions.from_arrays(
-        np.zeros((n, 1)), np.zeros(n, int), rewards, np.zeros((n, 1)),
-        terminated=np.arange(n) % 1000 == 999, probabilities=np.full(n, p), n_actions=2,
-    )  # fmt: skip
-    found = gq.importance_sampling(data, lambda rows: np.tile([pi, 1 - pi], (len(rows), 1)), discount=1.0)
-    assert found.value == pytest.approx(750.0)
-    assert found.effective_episodes == pytest.approx(2.0)
 
 
 def test_files_are_measured_over_all_their_rows(tmp_path, monkeypatch):

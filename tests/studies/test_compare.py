@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,6 +25,7 @@ from gqlab.studies.compare.report import robust, spread
 from gqlab.studies.compare.rivals import lspi
 from gqlab.studies.page import count, number
 from gqlab.studies.study import run_study
+from helpers.study_files import everything
 
 TINY = Budget(n_problems=2, n_runs=2, robust_runs=1, n_samples=3000, first_seed=1000)
 LINES = {"SAGA": LINEUP["SAGA"], "Greedy-GQ": LINEUP["Greedy-GQ"]}
@@ -57,11 +59,10 @@ nothing = 7
 def tiny(monkeypatch, tmp_path):
     """The command at a tiny scale, in a folder of its own with the user's file."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))  # the user's folder joins it
     monkeypatch.setattr(commands, "FULL", TINY)
     (tmp_path / "own_scheme.py").write_text(OWN)
     yield tmp_path
-    import sys
-
     sys.modules.pop("own_scheme", None)
 
 
@@ -185,6 +186,34 @@ def test_the_command_writes_everything_once_and_then_reads_it(tiny, capsys, monk
     main(["compare", "--algorithm", "SAGA", "own_scheme.py:Slow", "--json"])
     again = json.loads(capsys.readouterr().out)
     assert again["rows"] == numbers["rows"]
+
+
+def test_a_helper_of_a_users_file_is_part_of_the_key_of_its_algorithm_alone(tiny):
+    (tiny / "own_scheme.py").write_text(OWN.replace("eta_theta: float = 0.001", "eta_theta: float = step_helper.ETA"))
+    source = (tiny / "own_scheme.py").read_text()
+    (tiny / "own_scheme.py").write_text(f"import step_helper\n{source}")
+    keys = []
+    for text in ("ETA = 0.001", "ETA = 0.001  # the same", "ETA = 0.001"):
+        (tiny / "step_helper.py").write_text(text)
+        for name in ("own_scheme", "step_helper"):
+            sys.modules.pop(name, None)
+        lineup = {"Greedy-GQ": LINEUP["Greedy-GQ"]} | {"Slow": commands.lineup_of(("own_scheme.py:Slow",))["Slow"]}
+        study = Leaderboard("title", Problems("garnet", TINY.seeds), lineup, TINY)
+        keys.append({call.label: call.key for call in study.calls()})
+    sys.modules.pop("step_helper", None)
+    assert keys[0] == keys[2]
+    changed = {label for label in keys[0] if keys[0][label] != keys[1][label]}
+    assert changed == {label for label in keys[0] if label.startswith("Slow")}
+    assert len(changed) == 7  # its own steps, and six multiples
+
+
+@pytest.mark.long
+def test_a_users_own_algorithm_and_problem_run_in_other_processes(tiny):
+    given = ["--problem", "own_scheme.py:build", "--algorithm", "SAGA", "own_scheme.py:Slow"]
+    for engine in ("threads", "processes"):
+        main(["compare", *given, "--engine", engine, "--workers", "1", "--out", engine])
+    found = [everything(tiny / engine) for engine in ("threads", "processes")]
+    assert found[0] == found[1]
 
 
 def test_a_problem_of_ones_own(tiny, capsys):

@@ -35,6 +35,9 @@ class Memory:
 class FromSources:
     """What is known of transitions, and the ways in which they are made."""
 
+    #: How an environment's observations became vectors, where they were collected from one and are no vectors there.
+    layout: Any = None
+
     def __init__(
         self, source: Source, n_rows: int, n_actions: int, observation_size: int, n_left_out: int, description: str,
         schema: Schema | None = None, notes: tuple[str, ...] = (),

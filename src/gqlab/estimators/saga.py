@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gqlab.estimators.needs import Need, Needs
 from gqlab.rules.gradient import evaluate, scatter
 from gqlab.rules.memory import COUNT, Array, Sizes, far, near
 from gqlab.rules.point import descend_from
@@ -32,6 +33,10 @@ class SAGA(NamedTuple):
     w: Any  # (A,)
     c: Any  # (A + 2,)
     change: Any  # (A + 2,)
+
+    @staticmethod
+    def needs() -> Needs:
+        return frozenset({Need.NUMBERED})
 
     @staticmethod
     def memory(n: Sizes) -> dict[str, Array]:

@@ -7,8 +7,8 @@ last weight):
     dr      mean over i of V(s₀) + Σ_t γ^t ρ_{i,t} δ_{i,t},    V and δ from the other half of the episodes
     wdr     mean V(s₀) + Σ_t γ^t Σ_i ρ_{i,t} δ_{i,t} / Σ_i ρ_{i,t}
 
-A ratio's error is that of its linearisation, Student's t over episodes. Probabilities are never estimated: errors of
-theirs would multiply along an episode.
+A ratio's error is that of its linearisation, with Student's t of as many episodes as are effective. Probabilities are
+never estimated: errors of theirs would multiply along an episode.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ METHODS = ("wpdis", "dr", "wdr")
 class Walk(NamedTuple):
     """The rows of whole episodes, one behind the other."""
 
-    ratio: FloatArray  # (n,)  π(a|s)/p
+    log_ratio: FloatArray  # (n,)  log π(a|s)/p
     y: FloatArray  # (n,)  r, and what comes behind a cut
     delta: FloatArray  # (n,)
     starts: FloatArray  # (m,)  V(s₀)
@@ -43,13 +43,15 @@ class Weighed(NamedTuple):
 
 
 def weighed(method: str, walk: Walk, discount: float) -> Weighed:
-    """The estimate of a method."""
+    """The estimate of a method; from less than two effective episodes there is no interval."""
     values = walk.y if method == "wpdis" else walk.delta
     influence, effective = _along(walk, values, discount, weighted=method != "dr")
     total = influence if method == "wpdis" else influence + walk.starts
     m = len(total)
-    se = float(np.sqrt(total.var(ddof=1) / m)) if m > 1 else np.inf
-    return Weighed(StudentInterval(float(total.mean()), se, max(m - 1.0, 1.0)), effective)
+    sure = m > 1 and effective > 1 + 1e-9 and bool(np.isfinite(total).all())
+    with np.errstate(invalid="ignore", over="ignore"):
+        se = float(np.sqrt(total.var(ddof=1) / m)) if sure else np.inf
+        return Weighed(StudentInterval(float(total.mean()), se, max(effective - 1, 1e-3)), effective)
 
 
 def _along(walk: Walk, values: FloatArray, discount: float, weighted: bool) -> tuple[FloatArray, float]:
@@ -57,16 +59,17 @@ def _along(walk: Walk, values: FloatArray, discount: float, weighted: bool) -> t
     lengths = np.diff(np.append(walk.first, len(values)))
     order = np.argsort(-lengths, kind="stable")
     starts, lengths, m = walk.first[order], lengths[order], len(lengths)
-    weight, log_scale, out, mean = np.ones(m), 0.0, np.zeros(m), 0.0
+    # Products of thousands of ratios leave the finite numbers, their logs do not.
+    log_weight, weight, out, mean = np.zeros(m), np.ones(m), np.zeros(m), 0.0
     for t in range(int(lengths[0])):
         alive = int(np.searchsorted(-lengths, -t))  # the episodes that are longer than t
         rows = starts[:alive] + t
-        weight[:alive] *= walk.ratio[rows]
-        largest = float(weight.max())
-        if largest == 0:  # the policy does nothing of what was done from here on
+        log_weight[:alive] += walk.log_ratio[rows]
+        largest = float(log_weight.max())
+        if largest == -np.inf:  # the policy does nothing of what was done from here on
+            weight[:] = 0.0
             break
-        weight /= largest  # products of thousands of ratios leave the finite numbers
-        log_scale += float(np.log(largest))
+        weight = np.exp(log_weight - largest)
         if weighted:
             share = m * weight / weight.sum()
             at_t = float(share[:alive] @ values[rows]) / m
@@ -74,8 +77,8 @@ def _along(walk: Walk, values: FloatArray, discount: float, weighted: bool) -> t
             out[:alive] += discount**t * share[:alive] * values[rows]
             mean += discount**t * at_t
         else:
-            with np.errstate(over="ignore"):
-                out[:alive] += discount**t * weight[:alive] * np.exp(log_scale) * values[rows]
+            with np.errstate(over="ignore", invalid="ignore"):
+                out[:alive] += discount**t * np.exp(log_weight[:alive]) * values[rows]
     influence = np.empty(m)
     influence[order] = out + mean if weighted else out
     squares = float(weight @ weight)

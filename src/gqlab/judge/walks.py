@@ -28,7 +28,7 @@ def walk_of(judge: Estimator, p: int, theta: FloatArray) -> Walk:
             assert block.probability is not None
             n = len(block.action)
             of_block, V = deltas(judge.m, block, pi(p), judge.gamma, how)
-            ratio.append(pi(p)[block.first, block.action] / block.probability)
+            ratio.append(log_ratio(pi(p)[block.first, block.action], block.probability))
             y.append(block.reward + np.where(block.cut, judge.gamma * V[block.after], 0.0))
             delta.append(of_block)
             starts.append(V[block.first[block.starts]])
@@ -36,6 +36,12 @@ def walk_of(judge: Estimator, p: int, theta: FloatArray) -> Walk:
             at += n
     whole = [np.concatenate(parts) for parts in (ratio, y, delta, starts)]
     return Walk(whole[0], whole[1], whole[2], whole[3], np.concatenate(first))
+
+
+def log_ratio(pi: FloatArray, probability: FloatArray) -> FloatArray:
+    """log π/p; −∞ where the policy never does that."""
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(pi) - np.log(probability))
 
 
 def other_methods(

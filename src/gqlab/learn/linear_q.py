@@ -14,8 +14,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gqlab.data.schema import Label, Schema
-from gqlab.encoders import as_encoder, encoder_from_dict
+from gqlab.encoders import Flattener, as_encoder, encoder_from_dict
 from gqlab.encoders.foreign import Foreign
+from gqlab.encoders.registry import own_copy
+from gqlab.encoders.spaces import Layout, layout_of
 from gqlab.learn.playing import EVALUATION, Evaluation, play
 from gqlab.operators import FixedPolicy, Greedy, Operator
 from gqlab.operators.saved import operator_from_dict, operator_to_dict
@@ -47,6 +49,8 @@ class LinearQ(Policy):
         How the model came about, ready for JSON. ``action_labels`` in it, and ``observation_columns``, come from data
         whose actions are text, and whose columns have names: ``like=`` of :meth:`gqlab.Transitions.from_csv` reads
         another file as this model needs it.
+    space : gymnasium.Space, optional
+        Of the observations, where they are no vectors: with it a model takes dictionaries, tuples, arrays of any shape.
 
     Examples
     --------
@@ -66,12 +70,14 @@ class LinearQ(Policy):
     discount: float = 0.99
     history: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    space: Any = None
 
     def __post_init__(self) -> None:
-        encoder = as_encoder(self.encoder)
+        encoder = own_copy(as_encoder(self.encoder))
         theta = checks.array("theta", self.theta, (None, encoder.n_features_out_))
         checks.finite("theta", theta)
         checks.instance("target", self.target, Operator, "an operator such as gqlab.Greedy()")
+        object.__setattr__(self, "space", _layout(self.space, encoder.n_features_in_))
         object.__setattr__(self, "encoder", encoder)
         object.__setattr__(self, "theta", checks.frozen(theta))
         object.__setattr__(self, "discount", checks.number("discount", self.discount, least=0, below=1))
@@ -178,6 +184,8 @@ class LinearQ(Policy):
         return float(values[0]) if single else values
 
     def _rows(self, observation: Any) -> tuple[FloatArray, bool]:
+        if self.space is not None:
+            return self.space.rows(observation)
         n_in = self.encoder.n_features_in_
         plain = type(observation) is np.ndarray and observation.dtype == np.float64
         given = observation if plain else checks.numbers("observation", observation)
@@ -213,6 +221,7 @@ class LinearQ(Policy):
             "target": operator_to_dict(self.target),
             "discount": self.discount,
             "metadata": dict(self.metadata),
+            "space": None if self.space is None else self.space.parts,
         }
         arrays = {f"history.{name}": np.asarray(values) for name, values in self.history.items()}
         if isinstance(self.target, FixedPolicy):
@@ -246,7 +255,19 @@ class LinearQ(Policy):
             discount=header["discount"],
             history={name.removeprefix("history."): v for name, v in arrays.items() if name.startswith("history.")},
             metadata=header["metadata"],
+            space=None if header.get("space") is None else layout_of(header["space"]),
         )
+
+
+def _layout(space: Any, size: int) -> Layout | None:
+    """What makes rows of the observations of a space; None where they are vectors already."""
+    if space is None:
+        return None
+    layout = space if isinstance(space, Layout) else Flattener(space)
+    if layout.size != size:
+        raise ValueError(f"space has observations of {layout.size} numbers, the encoder takes {size}")
+    keys = [key for path, _ in layout.parts for key in path]
+    return None if layout.is_vector or not all(type(key) in (str, int) for key in keys) else Layout(layout.parts)
 
 
 def read_header(arrays: Mapping[str, NDArray[Any]], wanted: str, path: Any, keys: Sequence[str] = ()) -> dict[str, Any]:
