@@ -18,7 +18,7 @@ from gqlab.data.log import Log
 from gqlab.data.nulls import Counted
 from gqlab.data.paths import check_regular, described, found, printable
 from gqlab.data.reading import Reading
-from gqlab.data.rows import Place
+from gqlab.data.rows import RowPlace
 from gqlab.data.wording import named, option
 from gqlab.support import checks
 from gqlab.support.files import one_line
@@ -54,7 +54,7 @@ class CsvFiles(Log):
     known: Mapping[str, str] = field(default_factory=dict)  #: the types of columns, by Arrow's names
     counted: Counted = field(default_factory=Counted)  #: their nulls
 
-    def tables(self, names: Sequence[str]) -> Iterator[tuple[Any, Place]]:
+    def tables(self, names: Sequence[str]) -> Iterator[tuple[Any, RowPlace]]:
         """The columns of all files, a block at a time."""
         pa = needed("pyarrow", "reading CSV")
         pc = needed("pyarrow.compute", "reading CSV")
@@ -68,7 +68,7 @@ class CsvFiles(Log):
                         column = table.column(name)
                         empty = pc.equal(column, "")
                         table = table.set_column(number, name, pc.if_else(empty, pa.scalar(None, kind), column))
-                yield table, Place(self.plan, printable(path), first)
+                yield table, RowPlace(self.plan, printable(path), first)
                 first += batch.num_rows
 
     @property
@@ -201,10 +201,10 @@ class Guess:
     any: bool = False
     missing: int = 0  # of a number
     empty: int = 0  # of text
-    first_missing: tuple[Place, int] | None = None
-    first_empty: tuple[Place, int] | None = None
+    first_missing: tuple[RowPlace, int] | None = None
+    first_empty: tuple[RowPlace, int] | None = None
 
-    def add(self, column: Any, place: Place, form: Format) -> None:
+    def add(self, column: Any, place: RowPlace, form: Format) -> None:
         """The next values, as text."""
         pa = needed("pyarrow", "reading CSV")
         pc = needed("pyarrow.compute", "reading CSV")
@@ -253,7 +253,7 @@ def _typed(log: CsvFiles, names: Sequence[str]) -> CsvFiles:
         for batch in _batches(path, log.format, wanted, ()):
             for name, guess in guesses.items():
                 column = batch.column(batch.schema.get_field_index(name))
-                guess.add(column, Place(log.plan, printable(path), first), log.format)
+                guess.add(column, RowPlace(log.plan, printable(path), first), log.format)
             first += batch.num_rows
     for name in text & set(guesses):
         guesses[name].any = True

@@ -198,14 +198,14 @@ class Agent(Policy):
         log : path, optional
             A folder for ``progress.csv``, and for TensorBoard's event files where ``tensorboard`` is installed.
         """
-        from gqlab.learn.agent.logs import Log, progress_of
+        from gqlab.learn.agent.logs import ProgressLog, progress_of
 
         total = checks.integer("total_timesteps", total_timesteps, least=0, below=2**48)
         if progress is not None:
             checks.instance("progress", progress, bool, "True, False or None")
         callbacks = as_callbacks(callback)
         if log is not None:
-            callbacks.insert(0, Log(checks.path("log", log)))  # first: what a checkpoint goes on from has its row
+            callbacks.insert(0, ProgressLog(checks.path("log", log)))  # first: a checkpoint has its row
         end = self.num_timesteps + total
         with progress_of(self, total, progress) as advance_bar:
             for each in callbacks:
