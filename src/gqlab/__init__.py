@@ -26,6 +26,7 @@ from gqlab.algorithms import (
     PolicyGradient,
     QLearning,
     SAGAGreedyGQ,
+    SAGAQLearning,
     SARAHGreedyGQ,
     Sarsa,
     STORMGreedyGQ,
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
     from gqlab.lab.curves import compare_plot
     from gqlab.learn.agent.agent import Agent
     from gqlab.learn.agent.callbacks import Callback, CheckpointCallback, EvalCallback, StopOnReward
+    from gqlab.learn.agent.replay import Refit, Replay
     from gqlab.learn.evaluation import importance_sampling
     from gqlab.learn.fit.fit import fit
     from gqlab.learn.fit.fitted import LSPI, FittedQ
@@ -76,6 +78,8 @@ LAZY = {
     "LinearQ": "gqlab.learn.linear_q",
     "OneHot": "gqlab.encoders",
     "RBF": "gqlab.encoders",
+    "Refit": "gqlab.learn.agent.replay",
+    "Replay": "gqlab.learn.agent.replay",
     "StopOnReward": "gqlab.learn.agent.callbacks",
     "TileCoder": "gqlab.encoders",
     "Transitions": "gqlab.data",
@@ -147,8 +151,11 @@ __all__ = [
     "PolicyGradient",
     "Problem",
     "QLearning",
+    "Refit",
+    "Replay",
     "RunResult",
     "SAGAGreedyGQ",
+    "SAGAQLearning",
     "SARAHGreedyGQ",
     "STORMGreedyGQ",
     "Sarsa",

@@ -51,6 +51,8 @@ class LinearQ:
         What learning recorded on the way.
     metadata : mapping
         How the model came about, ready for JSON.
+    offset : float
+        What is added to all action values.
 
     Examples
     --------
@@ -68,6 +70,7 @@ class LinearQ:
     discount: float = 0.99
     history: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    offset: float = 0.0
 
     def __post_init__(self) -> None:
         encoder = as_encoder(self.encoder)
@@ -77,6 +80,7 @@ class LinearQ:
         object.__setattr__(self, "encoder", encoder)
         object.__setattr__(self, "theta", checks.frozen(theta))
         object.__setattr__(self, "discount", checks.number("discount", self.discount, least=0, below=1))
+        object.__setattr__(self, "offset", checks.number("offset", self.offset))
 
     def __repr__(self) -> str:
         return f"LinearQ({self.n_actions} actions, {self.encoder.n_features_out_} features of a state)"
@@ -89,13 +93,13 @@ class LinearQ:
     def q(self, observation: ArrayLike) -> FloatArray:
         """The action values of one observation, (n_actions,), or of several, (n, n_actions)."""
         rows, single = self._rows(observation)
-        values = action_values(self.encoder, self.theta, rows)
+        values = self._values(rows)
         return values[0] if single else values
 
     def policy(self, observation: ArrayLike) -> FloatArray:
         """The probabilities of the actions under the target's policy: (n_actions,), or (n, n_actions)."""
         rows, single = self._rows(observation)
-        values = self._policy(rows, action_values(self.encoder, self.theta, rows))
+        values = self._policy(rows, self._values(rows))
         return values[0] if single else values
 
     def _policy(self, rows: FloatArray, q: FloatArray) -> FloatArray:
@@ -111,7 +115,7 @@ class LinearQ:
         The first of the best actions, or with ``deterministic=False`` one drawn from the target's policy.
         """
         rows, single = self._rows(observation)
-        values = action_values(self.encoder, self.theta, rows)
+        values = self._values(rows)
         if deterministic:
             actions = values.argmax(axis=1)
         else:
@@ -127,7 +131,7 @@ class LinearQ:
         :func:`gqlab.fit` evaluated.
         """
         rows, single = self._rows(observation)
-        q = action_values(self.encoder, self.theta, rows)
+        q = self._values(rows)
         if policy is None:
             p = self._policy(rows, q)
         else:
@@ -135,6 +139,10 @@ class LinearQ:
             checks.probabilities("policy(observation)", p)
         values = (p * q).sum(axis=1)
         return float(values[0]) if single else values
+
+    def _values(self, rows: FloatArray) -> FloatArray:
+        """The action values of observations, (n, n_actions)."""
+        return action_values(self.encoder, self.theta, rows) + self.offset
 
     def _rows(self, observation: ArrayLike) -> tuple[FloatArray, bool]:
         given = checks.numbers("observation", observation)
@@ -170,6 +178,7 @@ class LinearQ:
             "encoder": encoder_to_dict(self.encoder),
             "target": operator_to_dict(self.target),
             "discount": self.discount,
+            "offset": self.offset,
             "metadata": dict(self.metadata),
         }
         arrays = {f"history.{name}": np.asarray(values) for name, values in self.history.items()}
@@ -191,6 +200,7 @@ class LinearQ:
             discount=header["discount"],
             history={name.removeprefix("history."): v for name, v in arrays.items() if name.startswith("history.")},
             metadata=header["metadata"],
+            offset=header.get("offset", 0.0),
         )
 
 

@@ -16,6 +16,9 @@ from gqlab.encoders import as_encoder
 from gqlab.learn.agent.callbacks import Callback, as_callbacks
 from gqlab.learn.agent.core import check_live, make_live
 from gqlab.learn.agent.live import COLLECTED, DIVERGED, UPDATES, Live
+from gqlab.learn.agent.making import Settings, begin_at, make_keeping_live
+from gqlab.learn.agent.replay import Refit, Replay, algorithm_to_dict, check_replay
+from gqlab.learn.agent.replaying import Replaying, average_of, values_of
 from gqlab.learn.agent.workers import Episodes, Worker, make_worker
 from gqlab.learn.environments import EVALUATION, env_of, is_vector, make_env, play, recipe_of, single_spaces
 from gqlab.learn.linear_q import Evaluation, LinearQ
@@ -27,7 +30,7 @@ from gqlab.support.checks import FloatArray
 CHUNK = 2000
 
 
-class Agent:
+class Agent(Replaying):
     """A linear agent beside an environment: ``gq.Agent(env, encoder, algorithm).learn(100_000)``.
 
     It acts with probability ε at random and else by its own action values, and updates them after every step: with an
@@ -51,7 +54,14 @@ class Agent:
         What the updates bootstrap from; Sarsa has its own, the action taken next. With a softmax or a mellowmax the
         agent acts by its policy.
     seed : int
-        Of everything: exploration, batches, the environment's episodes.
+        Of everything: exploration, batches, what is drawn from a buffer, the environment's episodes.
+    replay : Replay or Refit, optional
+        Keep all transitions, or the newest, and learn from them again and again: see :class:`gqlab.Replay`. Then also
+        SAGAGreedyGQ and SAGAQLearning, whose sum is over what is kept; VRGreedyGQ, whose batch is all that is kept and
+        whose epochs are as long, and at least ``batch_size`` updates; Sarsa, whose V̄ is the expected value under its
+        own policy; and with :class:`gqlab.Refit` FittedQ, LSPI and LeastSquaresGreedyGQ. Without traces.
+    initial_value : float
+        What all action values are at first: an optimistic one explores.
 
     Attributes
     ----------
@@ -80,16 +90,21 @@ class Agent:
         epsilon: float | LinearDecay = 0.1,
         target: Operator | None = None,
         seed: int = 0,
+        replay: Replay | Refit | None = None,
+        initial_value: float = 0.0,
     ) -> None:
-        check_algorithm("algorithm", algorithm)
-        check_live(algorithm)
+        check_replay(replay, algorithm)
+        if replay is None:
+            check_algorithm("algorithm", algorithm)
+            check_live(algorithm)
         self.target = Greedy() if target is None else target
         checks.instance("target", self.target, Operator, "an operator such as gqlab.Greedy()")
         if self.target.tables():
             raise ValueError(f"target is {self.target!r}: an agent improves its policy; a given one is for gqlab.fit")
         if isinstance(algorithm, Sarsa) and type(self.target) is not Greedy:
             raise ValueError(f"target is {self.target!r}: that of Sarsa is the action that is taken next")
-        self.algorithm = algorithm
+        self.algorithm, self.replay = algorithm, replay
+        self.initial_value = checks.number("initial_value", initial_value)
         self.discount = checks.number("discount", discount, least=0, most=1)
         self.epsilon = share("epsilon", epsilon)
         self.seed = checks.integer("seed", seed, least=0, below=2**63)
@@ -97,16 +112,9 @@ class Agent:
         flat, self.n_actions = single_spaces(self.env)
         self.encoder = _fitted(encoder, self.env, flat.size)
         n_envs = self.env.num_envs if is_vector(self.env) else 1
-        self._live: Live = make_live(
-            self.encoder,
-            self.n_actions,
-            n_envs,
-            self.algorithm,
-            self.target,
-            self.discount,
-            self.epsilon,
-            self.seed,
-        )
+        how = (self.encoder, self.n_actions, n_envs, algorithm, self.target, self.discount, self.epsilon, self.seed)
+        self._live: Live = make_live(*how) if replay is None else make_keeping_live(Settings(*how, replay))
+        begin_at(self._live, self.encoder, self.n_actions, self.initial_value)
         self._model: tuple[int, LinearQ] | None = None
         self.episodes = Episodes()
         self._worker: Worker = make_worker(self.env, self.encoder, self._live, self.episodes, self.seed)
@@ -139,24 +147,30 @@ class Agent:
     @property
     def theta(self) -> FloatArray:
         """One row of weights for each action, (n_actions, K)."""
-        return _values(self._live.point.theta).reshape(self.n_actions, -1)
+        return values_of(self._live.point.theta).reshape(self.n_actions, -1)
+
+    @property
+    def theta_average(self) -> FloatArray:
+        """θ̄ in the same form, by which it acts; θ itself where there is no average."""
+        return average_of(self._live.point.theta).reshape(self.n_actions, -1)
 
     @property
     def omega(self) -> FloatArray:
         """ω in the same form."""
-        return _values(self._live.point.omega).reshape(self.n_actions, -1)
+        return values_of(self._live.point.omega).reshape(self.n_actions, -1)
 
     @property
     def model(self) -> LinearQ:
-        """What was learned so far, as a model of its own."""
+        """What was learned so far, as a model of its own: what it acts by, without exploration."""
         about = {
-            "algorithm": self.algorithm.to_dict(),
+            "algorithm": algorithm_to_dict(self.algorithm),
             "timesteps": self.num_timesteps,
             "seed": self.seed,
             "env": recipe_of(self.env),
         }
         discount = min(self.discount, np.nextafter(1.0, 0.0))
-        return LinearQ(self.theta, self.encoder, self.target, discount, metadata=about)
+        offset = self._live.offset.item()
+        return LinearQ(self.theta_average, self.encoder, self.target, discount, metadata=about, offset=offset)
 
     # --- Stable-Baselines3's verbs -----------------------------------------------------------------------------------
 
@@ -215,7 +229,11 @@ class Agent:
         while self.num_timesteps < end and not self.diverged:
             here = self.num_timesteps
             until = min([end, here + CHUNK, *(here + each.every - here % each.every for each in callbacks)])
+            until = min(until, self._next_refit(here))
+            self._make_room(until - here)
             ended = not self._worker.advance(until, heard, self)
+            if self.num_timesteps >= self._next_refit(here):
+                self._refit()
             advance_bar()
             # All are asked, also where one has ended it already.
             due = [each for each in callbacks if self.num_timesteps // each.every > here // each.every]
@@ -307,9 +325,3 @@ def _fitted(encoder: Any, env: Any, size: int) -> Any:
     if made.n_features_in_ != size:
         raise ValueError(f"encoder: it takes {made.n_features_in_} numbers, an observation of env has {size}")
     return made
-
-
-def _values(vector: Any) -> FloatArray:
-    """The entries of a scaled, or lagged, vector."""
-    a, c = vector.numbers[0], vector.numbers[1]
-    return a * (vector.u + c * vector.g) if hasattr(vector, "g") else a * vector.u

@@ -1,0 +1,170 @@
+"""Vectors that are followed by a slow average of themselves, at the cost of their own moves.
+
+    v̄ ← (1 − ρ) v̄ + ρ v          v = a (u + c g)
+
+is kept as v̄ = b (u + c g) + m (s + k g): b, m and k are numbers, s is an array. A shift of u, a step along g, a change
+of g and a projection leave v̄ where it is, and each changes s at the same entries as v, or a number; the average's own
+step changes b and m alone. So neither costs O(d).
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from gqlab.rules.dispatch import by_type, rule
+from gqlab.rules.vectors import (
+    DRIFT_SCALE,
+    LAG,
+    LEAST_MEAN_SCALE,
+    SCALE,
+    Lagged,
+    Scaled,
+    entry_of,
+    move_lagged,
+    shift_lagged,
+    shift_scaled,
+    write_lagged,
+    write_scaled,
+)
+
+#: The numbers of an average: ρ, b, m, k.
+RATE, WEIGHT_OF_V, FADED, AVERAGE_LAG = range(4)
+N_PACE = 4
+
+#: Below this m, s is written out anew.
+LEAST_FADED = 1e-100
+
+
+@by_type
+def average_entry(self, i):
+    """Vector: entry i of its average; of a vector without one, its own."""
+    return entry_of(self, i)
+
+
+@by_type
+def step_average(self, d):
+    """Vector: v̄ ← (1 − ρ) v̄ + ρ v, where there is an average."""
+
+
+@by_type
+def acting(self):
+    """Vector: what an agent acts by: the average, where there is one."""
+    return self
+
+
+class FollowedScaled(NamedTuple):
+    """v = a u, and v̄ = b u + m s."""
+
+    u: Any  # (d,)
+    numbers: Any  # (9,)
+    s: Any  # (d,)
+    pace: Any  # (4,)
+
+    entry_of = Scaled.entry_of
+    raw_entry = Scaled.raw_entry
+    scale_of = Scaled.scale_of
+    note = Scaled.note
+    move_along_drift = Scaled.move_along_drift
+
+    def shift(self, i, amount):
+        self.s[i] -= self.pace[WEIGHT_OF_V] / self.pace[FADED] * amount
+        return shift_scaled(self, i, amount)
+
+    def write_out(self, d):
+        self.pace[WEIGHT_OF_V] /= self.numbers[SCALE]
+        write_scaled(self, d)
+
+    def least_scale(self):
+        return LEAST_MEAN_SCALE
+
+    def average_entry(self, i):
+        return self.pace[WEIGHT_OF_V] * self.u[i] + self.pace[FADED] * self.s[i]
+
+    def step_average(self, d):
+        if fade_average(self):
+            for i in range(d):
+                self.s[i] *= self.pace[FADED]
+            self.pace[FADED] = 1.0
+
+    def acting(self):
+        return AverageOf(self)
+
+
+class FollowedLagged(NamedTuple):
+    """v = a (u + c g), and v̄ = b (u + c g) + m (s + k g)."""
+
+    u: Any  # (d,)
+    g: Any  # (d,)
+    numbers: Any  # (9,)
+    s: Any  # (d,)
+    pace: Any  # (4,)
+
+    entry_of = Lagged.entry_of
+    raw_entry = Lagged.raw_entry
+    scale_of = Lagged.scale_of
+    note = Lagged.note
+
+    def shift(self, i, amount):
+        self.s[i] -= self.pace[WEIGHT_OF_V] / self.pace[FADED] * amount
+        return shift_lagged(self, i, amount)
+
+    def move_along_drift(self, step):
+        e = step * self.numbers[DRIFT_SCALE]
+        self.pace[AVERAGE_LAG] -= self.pace[WEIGHT_OF_V] / self.pace[FADED] * e
+        move_lagged(self, e)
+
+    def drift_shifted(self, i, amount):
+        self.s[i] -= self.pace[AVERAGE_LAG] * amount
+
+    def write_out(self, d):
+        self.pace[WEIGHT_OF_V] /= self.numbers[SCALE]
+        write_lagged(self, d)
+        write_average(self, 1.0, d)  # else the lag of the average would grow without an end
+
+    def least_scale(self):
+        return LEAST_MEAN_SCALE
+
+    def average_entry(self, i):
+        raw = self.u[i] + self.numbers[LAG] * self.g[i]
+        lagged = self.s[i] + self.pace[AVERAGE_LAG] * self.g[i]
+        return self.pace[WEIGHT_OF_V] * raw + self.pace[FADED] * lagged
+
+    def step_average(self, d):
+        if fade_average(self):
+            write_average(self, self.pace[FADED], d)
+            self.pace[FADED] = 1.0
+
+    def acting(self):
+        return AverageOf(self)
+
+
+@rule
+def fade_average(v):
+    """The average's own step; whether s should be written out anew."""
+    kept = 1.0 - v.pace[RATE]
+    v.pace[WEIGHT_OF_V] = kept * v.pace[WEIGHT_OF_V] + v.pace[RATE] * v.numbers[SCALE]
+    v.pace[FADED] *= kept
+    return v.pace[FADED] < LEAST_FADED
+
+
+@rule
+def write_average(v, factor, d):
+    """s ← factor (s + k g), k = 0."""
+    for i in range(d):
+        v.s[i] = factor * (v.s[i] + v.pace[AVERAGE_LAG] * v.g[i])
+    v.pace[AVERAGE_LAG] = 0.0
+
+
+class AverageOf(NamedTuple):
+    """The average of a vector, to be read."""
+
+    vector: Any
+
+    def entry_of(self, i):
+        return average_entry(self.vector, i)
+
+    def raw_entry(self, i):
+        return average_entry(self.vector, i)
+
+    def scale_of(self):
+        return 1.0
