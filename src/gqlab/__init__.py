@@ -14,48 +14,41 @@ Greedy-GQ, its variance-reduced form VR-Greedy-GQ (ICLR 2021), and the exact qua
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from gqlab import tasks, theory
-from gqlab.algorithms import (
-    QRC,
-    ActorCritic,
-    Algorithm,
-    AveragedGreedyGQ,
-    GreedyGQ,
-    LeastSquaresGreedyGQ,
-    NestedGreedyGQ,
-    PolicyGradient,
-    QLearning,
-    SAGAGreedyGQ,
-    SAGAQLearning,
-    SARAHGreedyGQ,
-    Sarsa,
-    STORMGreedyGQ,
-    StreamingGreedyGQ,
-    VRGreedyGQ,
-)
-from gqlab.algorithms.schedules import Decay, LinearDecay
-from gqlab.grids.grid import grid, open_grid, vary
-from gqlab.grids.grid_result import GridResult
-from gqlab.lab import check
-from gqlab.lab.check import Trajectory, trajectory
-from gqlab.lab.floor import Floor, floor
-from gqlab.lab.results import RunResult
-from gqlab.lab.rollout import sampled_reward
-from gqlab.lab.run import run
-from gqlab.lab.variance import UpdateError, update_error
-from gqlab.mdp.finite import FiniteMDP
-from gqlab.measure.watch import Watch, Watched
-from gqlab.operators import EpsilonGreedy, FixedPolicy, Greedy, Mellowmax, Operator, Softmax
-from gqlab.problems.baird import baird
-from gqlab.problems.features import aggregated_features, random_features, tabular_features
-from gqlab.problems.garnet import garnet
-from gqlab.problems.problem import Problem
 from gqlab.version import __version__
 
 if TYPE_CHECKING:
+    from gqlab import tasks, theory
+    from gqlab.algorithms import (
+        QRC,
+        ActorCritic,
+        Algorithm,
+        AveragedGreedyGQ,
+        GreedyGQ,
+        LeastSquaresGreedyGQ,
+        NestedGreedyGQ,
+        PolicyGradient,
+        QLearning,
+        SAGAGreedyGQ,
+        SAGAQLearning,
+        SARAHGreedyGQ,
+        Sarsa,
+        STORMGreedyGQ,
+        StreamingGreedyGQ,
+        VRGreedyGQ,
+    )
+    from gqlab.algorithms.schedules import Decay, LinearDecay
     from gqlab.data import Transitions, collect, health
     from gqlab.encoders import RBF, Fourier, Identity, OneHot, TileCoder
+    from gqlab.grids.grid import grid, open_grid, vary
+    from gqlab.grids.grid_result import GridResult
+    from gqlab.lab import check
+    from gqlab.lab.check import Trajectory, trajectory
     from gqlab.lab.curves import compare_plot
+    from gqlab.lab.floor import Floor, floor
+    from gqlab.lab.results import RunResult
+    from gqlab.lab.rollout import sampled_reward
+    from gqlab.lab.run import run
+    from gqlab.lab.variance import UpdateError, update_error
     from gqlab.learn.agent.agent import Agent
     from gqlab.learn.agent.callbacks import Callback, CheckpointCallback, EvalCallback, StopOnReward
     from gqlab.learn.agent.replay import Refit, Replay
@@ -63,33 +56,93 @@ if TYPE_CHECKING:
     from gqlab.learn.fit.fit import fit
     from gqlab.learn.fit.fitted import LSPI, FittedQ
     from gqlab.learn.linear_q import Evaluation, LinearQ
+    from gqlab.mdp.finite import FiniteMDP
+    from gqlab.measure.watch import Watch, Watched
+    from gqlab.operators import EpsilonGreedy, FixedPolicy, Greedy, Mellowmax, Operator, Softmax
+    from gqlab.problems.baird import baird
+    from gqlab.problems.features import aggregated_features, random_features, tabular_features
+    from gqlab.problems.garnet import garnet
+    from gqlab.problems.problem import Problem
 
-#: The modules of the names that are imported when they are first used: they need packages that gqlab itself does not.
+#: The modules of the public names, imported when a name is first used: ``import gqlab`` is quick, and agents, logs and
+#: figures need packages that runs do not.
 LAZY = {
+    "ActorCritic": "gqlab.algorithms",
     "Agent": "gqlab.learn.agent.agent",
+    "Algorithm": "gqlab.algorithms",
+    "AveragedGreedyGQ": "gqlab.algorithms",
     "Callback": "gqlab.learn.agent.callbacks",
     "CheckpointCallback": "gqlab.learn.agent.callbacks",
+    "Decay": "gqlab.algorithms.schedules",
+    "EpsilonGreedy": "gqlab.operators",
     "EvalCallback": "gqlab.learn.agent.callbacks",
     "Evaluation": "gqlab.learn.linear_q",
+    "FiniteMDP": "gqlab.mdp.finite",
     "FittedQ": "gqlab.learn.fit.fitted",
+    "FixedPolicy": "gqlab.operators",
+    "Floor": "gqlab.lab.floor",
     "Fourier": "gqlab.encoders",
+    "Greedy": "gqlab.operators",
+    "GreedyGQ": "gqlab.algorithms",
+    "GridResult": "gqlab.grids.grid_result",
     "Identity": "gqlab.encoders",
     "LSPI": "gqlab.learn.fit.fitted",
+    "LeastSquaresGreedyGQ": "gqlab.algorithms",
+    "LinearDecay": "gqlab.algorithms.schedules",
     "LinearQ": "gqlab.learn.linear_q",
+    "Mellowmax": "gqlab.operators",
+    "NestedGreedyGQ": "gqlab.algorithms",
     "OneHot": "gqlab.encoders",
+    "Operator": "gqlab.operators",
+    "PolicyGradient": "gqlab.algorithms",
+    "Problem": "gqlab.problems.problem",
+    "QLearning": "gqlab.algorithms",
+    "QRC": "gqlab.algorithms",
     "RBF": "gqlab.encoders",
     "Refit": "gqlab.learn.agent.replay",
     "Replay": "gqlab.learn.agent.replay",
+    "RunResult": "gqlab.lab.results",
+    "SAGAGreedyGQ": "gqlab.algorithms",
+    "SAGAQLearning": "gqlab.algorithms",
+    "SARAHGreedyGQ": "gqlab.algorithms",
+    "STORMGreedyGQ": "gqlab.algorithms",
+    "Sarsa": "gqlab.algorithms",
+    "Softmax": "gqlab.operators",
     "StopOnReward": "gqlab.learn.agent.callbacks",
+    "StreamingGreedyGQ": "gqlab.algorithms",
     "TileCoder": "gqlab.encoders",
+    "Trajectory": "gqlab.lab.check",
     "Transitions": "gqlab.data",
+    "UpdateError": "gqlab.lab.variance",
+    "VRGreedyGQ": "gqlab.algorithms",
+    "Watch": "gqlab.measure.watch",
+    "Watched": "gqlab.measure.watch",
+    "aggregated_features": "gqlab.problems.features",
+    "baird": "gqlab.problems.baird",
     "collect": "gqlab.data",
     "compare_plot": "gqlab.lab.curves",
     "fit": "gqlab.learn.fit.fit",
+    "floor": "gqlab.lab.floor",
+    "garnet": "gqlab.problems.garnet",
+    "grid": "gqlab.grids.grid",
     "health": "gqlab.data",
     "importance_sampling": "gqlab.learn.evaluation",
+    "open_grid": "gqlab.grids.grid",
+    "random_features": "gqlab.problems.features",
+    "run": "gqlab.lab.run",
+    "sampled_reward": "gqlab.lab.rollout",
+    "tabular_features": "gqlab.problems.features",
+    "trajectory": "gqlab.lab.check",
+    "update_error": "gqlab.lab.variance",
+    "vary": "gqlab.grids.grid",
 }
 
+#: The public names that are modules.
+MODULES = {
+    "check": "gqlab.lab.check",
+    "tasks": "gqlab.tasks",
+    "theory": "gqlab.theory",
+}
 
 #: Names that were given up, with what stands in their place.
 RENAMED = {
@@ -108,14 +161,18 @@ RENAMED = {
 def __getattr__(name: str) -> Any:
     if name in RENAMED:
         raise AttributeError(f"gqlab.{name} is called gqlab.{RENAMED[name]} now")
-    if name not in LAZY:
+    if name in MODULES:
+        value: Any = import_module(MODULES[name])
+    elif name in LAZY:
+        value = getattr(import_module(LAZY[name]), name)
+    else:
         raise AttributeError(f"module 'gqlab' has no attribute {name!r}")
-    globals()[name] = value = getattr(import_module(LAZY[name]), name)
+    globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *LAZY})
+    return sorted({*globals(), *LAZY, *MODULES})
 
 
 __all__ = [

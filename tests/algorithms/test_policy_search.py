@@ -10,7 +10,7 @@ import pytest
 
 import gqlab as gq
 from conftest import assert_close
-from gqlab.lab.check import actor_critic_direction, policy_gradient_estimate
+from helpers.policy_steps import actor_critic_direction, policy_gradient_estimate
 
 
 def problem_of(seed: int, terminal: bool = False, n_actions: int = 3, dim: int = 4) -> gq.Problem:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import json
+import os
 import re
 import subprocess
 import sys
@@ -16,7 +17,8 @@ import pytest
 import gqlab
 from gqlab.cli import doctor
 from gqlab.cli import main as cli
-from gqlab.cli.main import COMMANDS, main
+from gqlab.cli.commands import COMMANDS
+from gqlab.cli.main import main
 from gqlab.studies.rates import rates
 
 ROOT = Path(__file__).parents[2]
@@ -173,3 +175,43 @@ def test_the_doctor_knows_every_package_that_a_user_may_need():
     asked = {re.split(r"[^\w.-]", text)[0] for text in sum(for_users, project["dependencies"])}
     known = {package for packages in doctor.FEATURES.values() for package in packages}
     assert asked <= known
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-"])
+def test_a_command_needs_neither_stdout_nor_stderr(closed):
+    done = subprocess.run(f"{sys.executable} -m gqlab list {closed}", shell=True, capture_output=True, check=False)  # noqa: S602
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_a_terminal_without_greek_letters_shows_question_marks():
+    environment = os.environ | {"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
+    done = subprocess.run(
+        [sys.executable, "-m", "gqlab", "theory", "garnet"], env=environment, capture_output=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert b"?" in done.stdout
+
+
+@pytest.mark.parametrize("module", ["numpy", "scipy", "numba", "tyro", "matplotlib"])
+def test_ctrl_c_while_modules_are_loaded_is_one_line(module):
+    code = f"""
+import sys
+class Interrupt:
+    def find_spec(self, name, *_):
+        if name == {module!r}:
+            raise KeyboardInterrupt
+sys.meta_path.insert(0, Interrupt())
+from gqlab.cli.main import main
+main(["list"])
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (130, "", 1)
+
+
+def test_a_backend_that_does_not_exist_is_one_line():
+    environment = os.environ | {"MPLBACKEND": "nonsense"}
+    done = subprocess.run(
+        [sys.executable, "-m", "gqlab", "list"], env=environment, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
+    assert "'nonsense' is not a valid value for backend" in done.stderr

@@ -164,6 +164,22 @@ def test_minari_data_that_cannot_be_used():
         gq.Transitions.from_minari(minari_like(truncations=np.array([False, True])))
 
 
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"observations": np.zeros((2, 1))}, "dataset: episode 0 has 2 observations for 2 rewards, expected 3"),
+        ({"observations": np.zeros((4, 1))}, "dataset: episode 0 has 4 observations for 2 rewards, expected 3"),
+        ({"actions": np.array([0])}, "dataset: episode 0 has 1 actions for 2 rewards, expected 2"),
+        ({"terminations": np.array([False])}, "dataset: episode 0 has 1 terminations for 2 rewards, expected 2"),
+        ({"truncations": np.zeros(3, bool)}, "dataset: episode 0 has 3 truncations for 2 rewards, expected 2"),
+    ],
+)
+def test_the_parts_of_a_minari_episode_belong_together(changes, message):
+    """The lengths of all episodes together may fit: 3 and 5 observations for 3 actions each."""
+    with pytest.raises(ValueError, match=f"^{message}$"):
+        gq.Transitions.from_minari(minari_like(**changes))
+
+
 def test_a_minari_data_set_is_read_by_its_name(tmp_path):
     """In a process of its own: Minari and what it imports warn."""
     for package in ("minari", "h5py"):

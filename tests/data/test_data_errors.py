@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import sys
 
 import numpy as np
@@ -41,7 +43,7 @@ ARRAYS = [
     ({"rewards": [0, 1]}, "rewards has 2 rows, expected 3 as of actions"),
     ({"rewards": [0, 1, np.nan]}, "rewards[2] is nan, expected a finite number"),
     ({"rewards": [[0, 1], [0, 1], [0, 1]]}, "rewards holds int64 of shape (3, 2), expected one number in each row"),
-    ({"actions": [0, -1, 0]}, "actions[1] is -1, expected a whole number from 0 to 2147483647"),
+    ({"actions": [0, -1, 0]}, "actions[1] is -1, expected a whole number from 0 to 65535"),
     ({"actions": [0, 2, 0], "n_actions": 2}, "actions[1] is 2, expected a whole number from 0 to 1"),
     ({"actions": [0, 0.37, 0]}, "actions[1] is 0.37, expected a whole number: continuous actions are not supported"),
     ({"actions": [0, np.nan, 0]}, "actions[1] is nan, expected a whole number: continuous actions are not supported"),
@@ -57,7 +59,7 @@ ARRAYS = [
     ),
     ({"probabilities": [0.5, 0.0, 1.0]}, "probabilities[1] is 0.0, expected a probability above 0 and at most 1: that of the action that was taken"),
     ({"probabilities": [0.5, 1.5, 1.0]}, "probabilities[1] is 1.5, expected a probability above 0 and at most 1: that of the action that was taken"),
-    ({"n_actions": 0}, "n_actions is 0, expected at least 1 and below 2147483648"),
+    ({"n_actions": 0}, "n_actions is 0, expected at least 1 and below 65537"),
     ({"episodes": [[0], [1], [2]]}, "episodes has shape (3, 1), expected one entry for each row"),
     (
         {"next_observations": None, "terminated": None},
@@ -260,6 +262,35 @@ def test_files_that_do_not_fit_together(tmp_path):
 def test_files_that_are_not_there(path):
     with pytest.raises(ValueError, match=r"^path"):
         gq.Transitions.from_parquet(path)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes with names")
+def test_a_pipe_in_place_of_a_file_does_not_block(tmp_path):
+    os.mkfifo(tmp_path / "log.parquet")
+    said = f"path: {tmp_path / 'log.parquet'} is a pipe or a device, expected a file"
+    assert message_of(tmp_path / "log.parquet") == said
+    assert message_of(tmp_path) == said
+
+
+@pytest.mark.parametrize("n_actions", [0, -1, 65537, 2147483647, "3", None, 1.5])
+def test_a_file_that_claims_an_impossible_number_of_actions(tmp_path, n_actions):
+    path = tmp_path / "log.parquet"
+    table = pa.Table.from_pandas(frame()).replace_schema_metadata(
+        {parquet.METADATA: json.dumps({"n_actions": n_actions})}
+    )
+    pq.write_table(table, path)
+    assert message_of(path) == f"path: {path} is said to have {n_actions!r} actions, expected 1 to 65536"
+
+
+@pytest.mark.parametrize("role", ["action", "obs", "reward"])
+def test_a_period_is_no_number(role):
+    periods = pd.period_range("2024-01", periods=3, freq="M")
+    with pytest.raises(ValueError, match=f"df: column '{role}' holds '.*period.*', expected numbers"):
+        gq.Transitions.from_dataframe(frame(**{role: periods}))
+    arrays = {"observations": [0, 1, 2], "actions": [0, 1, 0], "rewards": [0, 1, 2], "next_observations": [1, 2, 3]}
+    argument = {"action": "actions", "obs": "observations", "reward": "rewards"}[role]
+    with pytest.raises(ValueError, match=f"^{argument} is not an array of numbers"):
+        gq.Transitions.from_arrays(**{**arrays, argument: periods})
 
 
 def test_a_file_without_rows(tmp_path):

@@ -359,6 +359,16 @@ def test_the_command_prints_the_table_and_json(tmp_path, capsys):
     assert values["rows"] == 600
 
 
+def test_names_of_files_cannot_write_to_the_terminal(tmp_path, capsys):
+    name = "red \x1b[31m\u202e.parquet"
+    gq.collect("MountainCar-v0", n_steps=60).to_parquet(tmp_path / name)
+    main(["health", str(tmp_path / name)])
+    text = capsys.readouterr().out
+    assert "\x1b" not in text
+    assert "\u202e" not in text
+    assert "red \\x1b[31m\\u202e.parquet" in text
+
+
 def test_the_command_maps_columns(tmp_path, capsys):
     import pandas as pd
 

@@ -359,6 +359,20 @@ def test_importing_gqlab_imports_no_package_for_data():
     assert json.loads(done.stdout) == []
 
 
+def grown(path, patch=""):
+    """(rows, MB): how much memory reading a file takes beyond that of the packages."""
+    code = (
+        f"import resource, sys; from gqlab.data import parquet, Transitions; {patch}\n"
+        "import pyarrow.parquet\n"
+        "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
+        "n = sum(len(chunk) for chunk in Transitions.from_parquet(sys.argv[1]).chunks())\n"
+        "print(n, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024)"
+    )
+    done = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=True)
+    n, more = done.stdout.split()
+    return int(n), float(more)
+
+
 def test_reading_a_file_needs_memory_for_a_few_rows_only(tmp_path):
     """One row group of 300,000 rows and 64 columns, 150 MB: loosely, far from all of it is held at once."""
     random = np.random.default_rng(0)
@@ -366,16 +380,36 @@ def test_reading_a_file_needs_memory_for_a_few_rows_only(tmp_path):
     columns = {f"{name}_{j}": random.random(n) for j in range(32) for name in ("obs", "next_obs")}
     table = pa.table({**columns, "action": np.zeros(n, int), "reward": np.zeros(n)})
     pq.write_table(table, tmp_path / "log.parquet", row_group_size=n, use_dictionary=False, compression="none")
-    code = (
-        "import resource, sys, gqlab as gq; from gqlab.data import parquet, Transitions; parquet.ROWS = 5000\n"
-        "import pyarrow.parquet\n"
-        "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
-        "n = sum(len(chunk) for chunk in Transitions.from_parquet(sys.argv[1]).chunks())\n"
-        "print(n, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024)"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code, str(tmp_path / "log.parquet")], capture_output=True, text=True, check=True
-    )
-    n, grown = done.stdout.split()
-    assert int(n) == 300_000
-    assert float(grown) < 100  # MB
+    rows, more = grown(tmp_path / "log.parquet")
+    assert rows == n
+    assert more < 200
+    assert grown(tmp_path / "log.parquet", "parquet.ROWS = 5000")[1] < 100
+
+
+@pytest.mark.parametrize("kind", ["lists", "columns"])
+def test_memory_is_bounded_in_width(tmp_path, kind):
+    """50,000 rows of 1,000 + 1,000 numbers, which are all the same: 0.8 GB of a file that is tiny."""
+    n, width = 50_000, 1000
+    zeros = pa.FixedSizeListArray.from_arrays(pa.array(np.zeros(n * width)), width)
+    wide = {"obs": zeros, "next_obs": zeros}
+    if kind == "columns":
+        column = pa.array(np.zeros(n))
+        wide = {f"{name}_{j}": column for j in range(width) for name in ("obs", "next_obs")}
+    pq.write_table(pa.table({**wide, "action": np.zeros(n, int), "reward": np.zeros(n)}), tmp_path / "log.parquet")
+    assert (tmp_path / "log.parquet").stat().st_size < 2 * 2**20
+    rows, more = grown(tmp_path / "log.parquet")
+    assert rows == n
+    assert more < 300
+
+
+def test_what_is_read_at_a_time_is_what_the_module_says_now(tmp_path, monkeypatch):
+    data = of_arrays(KINDS["explicit"])
+    data.to_parquet(tmp_path / "log.parquet")
+    monkeypatch.setattr(parquet, "ROWS", 3)
+    assert max(len(chunk) for chunk in gq.Transitions.from_parquet(tmp_path / "log.parquet").chunks()) == 3
+    monkeypatch.setattr(parquet, "ROWS", 2**17)
+    monkeypatch.setattr(parquet, "BATCH_BYTES", 200)
+    few = [len(chunk) for chunk in gq.Transitions.from_parquet(tmp_path / "log.parquet").chunks()]
+    assert max(few) < 5
+    data.to_parquet(tmp_path / "log.parquet")
+    assert pq.ParquetFile(tmp_path / "log.parquet").metadata.row_group(0).num_rows < 5

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from gqlab.cli.main import COMMANDS, main
+from gqlab.cli.commands import COMMANDS
+from gqlab.cli.main import main
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "docs" / "_ext"))

@@ -169,18 +169,63 @@ def test_copies_with_the_same_sources_share_their_code_and_others_do_not(tmp_pat
     assert run(CODE, checked)[0] == [expected, "compiled"]  # that is other code
 
 
-def test_folders_of_old_sources_are_removed(tmp_path, monkeypatch):
+def test_the_least_recently_used_folders_are_removed_where_all_are_too_large(tmp_path, monkeypatch):
+    tmp_path.chmod(0o700)
     for k in range(12):
-        (tmp_path / f"code-{k}").mkdir()
-        (tmp_path / f"code-{k}" / "f.nbc").touch()
-        (tmp_path / f"code-{k}" / code_folder.MARKER).touch()
-        os.utime(tmp_path / f"code-{k}", (k, k))
-    (tmp_path / "somebody-else-s").mkdir()
+        (tmp_path / f"code-{k:02}").mkdir()
+        (tmp_path / f"code-{k:02}" / "f.nbc").write_bytes(b"x" * 1000)
+        (tmp_path / f"code-{k:02}" / code_folder.MARKER).touch()
+        os.utime(tmp_path / f"code-{k:02}", (k, k))
+    (tmp_path / "another-one-s").mkdir()
     monkeypatch.setattr(code_folder, "places", lambda: [tmp_path])
+    monkeypatch.setattr(code_folder, "MOST_BYTES", 7500)
     folder = code_folder.code_folder.__wrapped__()
     assert folder == tmp_path / code_folder.state()
-    kept = {f"code-{k}" for k in range(12 - code_folder.STATES + 1, 12)}
-    assert {path.name for path in tmp_path.iterdir()} == {folder.name, "somebody-else-s", *kept}
+    kept = {f"code-{k:02}" for k in range(5, 12)}
+    assert {path.name for path in tmp_path.iterdir()} == {folder.name, "another-one-s", *kept}
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o720, 0o702])
+@pytest.mark.parametrize("which", ["gqlab", "state"])
+def test_a_folder_that_others_can_write_to_is_not_read(tmp_path, expected, mode, which):
+    environment = {"NUMBA_CACHE_DIR": str(tmp_path)}
+    folder = tmp_path / "gqlab" / (code_folder.state() if which == "state" else "")
+    folder.mkdir(parents=True)
+    (tmp_path / "gqlab").chmod(0o700)
+    folder.chmod(mode)
+    [indices, made], printed = run(CODE, environment)
+    assert (indices, made) == (expected, "compiled")
+    assert len(warned(printed)) == 1
+    assert f"others can write to {folder}" in warned(printed)[0]
+    assert not list(tmp_path.rglob("*.nbc"))
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can give a folder away")
+def test_a_folder_of_another_user_is_not_read(tmp_path, expected):
+    folder = tmp_path / "gqlab"
+    folder.mkdir(mode=0o755)
+    os.chown(folder, 12345, 12345)
+    [indices, made], printed = run(CODE, {"NUMBA_CACHE_DIR": str(tmp_path)})
+    assert (indices, made) == (expected, "compiled")
+    assert f"{folder} belongs to another user" in warned(printed)[0]
+
+
+def test_the_folder_is_private_whatever_the_umask(tmp_path, expected):
+    run("import os; os.umask(0)\n" + CODE, {"NUMBA_CACHE_DIR": str(tmp_path)})
+    made = [tmp_path / "gqlab", *(path for path in (tmp_path / "gqlab").iterdir() if path.is_dir())]
+    assert len(made) == 2
+    assert [path.stat().st_mode & 0o777 for path in made] == [0o700, 0o700]
+
+
+def test_doctor_removes_compiled_code_and_nothing_else(tmp_path):
+    own, other = tmp_path / "gqlab" / "code-1", tmp_path / "gqlab" / "code-of-others"
+    for folder in (own, other):
+        folder.mkdir(parents=True)
+        (folder / "file").write_text("x")
+    (own / code_folder.MARKER).touch()
+    out, _ = run("from gqlab.cli.main import main; main(['doctor', '--clean'])", {"NUMBA_CACHE_DIR": str(tmp_path)})
+    assert out[0].startswith("removed 0 MiB")
+    assert (own.exists(), other.exists()) == (False, True)
 
 
 def test_folders_without_the_marker_are_never_removed(tmp_path):

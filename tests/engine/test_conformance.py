@@ -322,8 +322,6 @@ def test_a_saved_algorithm_is_the_same_one(algorithm):
 
 
 def test_names_that_go_away_warn():
-    with pytest.warns(DeprecationWarning, match=r"Algorithm.epoch goes away: use batch_size"):
-        assert gq.VRGreedyGQ(batch_size=7).epoch == 7
     with pytest.warns(DeprecationWarning, match=r"Operator.parameter goes away: use sigma, kappa or epsilon"):
         assert gq.Softmax(2.5).parameter == 2.5
 

@@ -10,7 +10,7 @@ import pytest
 import gqlab as gq
 from gqlab.learn.fit.passes import Passes
 from gqlab.operators.switch import join_operators
-from gqlab.rules.blocks import BinaryBlocks, DenseBlocks, SparseBlocks
+from gqlab.rules.blocks import BinaryBlocks, DenseBlocks
 from gqlab.rules.gradient import Samples
 from gqlab.rules.vectors import LEAST_STEPS
 from gqlab.samples.tables import per_problem
@@ -47,7 +47,6 @@ def table_of(kind: str, problem: gq.Problem, x: gq.Trajectory) -> Samples:
     sizes = {"n_active": per_problem([index.shape[1]]), "n_features": per_problem([K]), "n_actions": per_problem([A])}
     features = {
         "binary": lambda: BinaryBlocks(index.astype(np.int32).ravel(), value[0, :1].copy(), **sizes),
-        "sparse": lambda: SparseBlocks(index.astype(np.int32).ravel(), value.ravel(), **sizes),
         "dense": lambda: DenseBlocks(value.ravel(), **sizes),
     }[kind]()
     return Samples(
@@ -73,10 +72,10 @@ ALGORITHMS = {
 }
 
 
-#: Every algorithm on binary features, and those with and without a drift on the others.
-CASES = [("binary", name) for name in ALGORITHMS] + [(k, name) for k in ("sparse", "dense") for name in ("QRC", "SVRG")]
+#: Every algorithm on binary features, and those with and without a drift on dense ones.
+CASES = [("binary", name) for name in ALGORITHMS] + [("dense", name) for name in ("QRC", "SVRG")]
 #: By `make long` alone.
-SELDOM = {("binary", "averaged"), ("binary", "streaming"), ("sparse", "SVRG"), ("dense", "SVRG")}
+SELDOM = {("binary", "averaged"), ("binary", "streaming"), ("dense", "SVRG")}
 
 
 @pytest.mark.parametrize("radius", [np.inf, 1.5], ids=["free", "projected"])
@@ -85,7 +84,7 @@ SELDOM = {("binary", "averaged"), ("binary", "streaming"), ("sparse", "SVRG"), (
     [pytest.param(*case, marks=[pytest.mark.long] * (case in SELDOM), id="-".join(case)) for case in CASES],
 )
 def test_sparse_steps_are_the_dense_ones(kind, name, radius):
-    problem = problem_of(state_features(kind)[2], terminal=kind == "sparse")
+    problem = problem_of(state_features(kind)[2], terminal=kind == "dense")
     algorithm = ALGORITHMS[name](radius)
     if algorithm.has_omega:
         algorithm = replace(algorithm, radius_omega=radius / 5)

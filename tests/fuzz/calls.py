@@ -296,6 +296,7 @@ VALID: dict[str, Callable[[], st.SearchStrategy[Any]]] = {
     "df": lambda: one(frame()),
     "columns": lambda: one(None, {}, {"reward": "obs"}),
     "dataset": lambda: one("no/such-v0"),
+    "share": lambda: one(0.5, 0.01, 0.999),
     "trace": lambda: one(0.0, 0.5, 1.0),
     "last": lambda: one(0.0, 1.0),
     "LinearDecay.first": lambda: one(0.1, 1.0),

@@ -118,6 +118,26 @@ def test_what_is_watched_and_where_runs_begin_are_kept_too(tmp_path, garnet_prob
         gq.grid(garnet_problem, algorithms, **(settings | {"theta0": [0, 0, 0, 0]}), store=tmp_path)
 
 
+def test_a_recipe_cannot_have_a_module_imported(tmp_path, monkeypatch, capsys):
+    (tmp_path / "evilmod.py").write_text("raise SystemExit('imported')\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "s.toml").write_text(
+        'n_samples = 100\n[[problems]]\nmdp = "gymnasium"\nenv_id = "evilmod:FrozenLake-v1"\n'
+        '[[algorithms]]\nname = "GreedyGQ"\n'
+    )
+    with pytest.raises(SystemExit, match="2"):
+        main(["sweep", "s.toml"])
+    assert "env_id is 'evilmod:FrozenLake-v1': a file cannot have a module imported" in capsys.readouterr().err
+
+
+def test_a_recipe_that_is_nested_too_deeply_is_one_line(tmp_path, capsys):
+    (tmp_path / "s.toml").write_text("a = " + "[" * 100_000)
+    with pytest.raises(SystemExit, match="2"):
+        main(["sweep", str(tmp_path / "s.toml")])
+    assert "nested too deeply" in capsys.readouterr().err
+
+
 def test_only_what_is_missing_or_damaged_is_run_again(tmp_path, sweep_problems, whole, counted, small_tasks, capsys):
     run(sweep_problems, store=tmp_path)
     first, second, *_ = sorted(tmp_path.glob("cells/*/*.npz"))

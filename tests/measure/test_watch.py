@@ -11,22 +11,11 @@ import pytest
 import conftest
 import gqlab as gq
 from conftest import VECTORS, assert_close, vector_name
+from helpers.random_words import key, word
 
 # --- The documented random words, in whole numbers of Python --------------------------------------------------------
 
 OFFSET, LOOK = 20, 21  # the streams of a watch
-ALL_BITS = 2**64 - 1
-
-
-def word(key: int, counter: int) -> int:
-    z = (key + 0x9E3779B97F4A7C15 * (counter + 1)) & ALL_BITS
-    z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & ALL_BITS
-    z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & ALL_BITS
-    return z ^ (z >> 31)
-
-
-def key(seed: int, run: int, stream: int) -> int:
-    return word(word(word(0, seed), run), stream)
 
 
 def below(w: int, n: int) -> int:

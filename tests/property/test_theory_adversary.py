@@ -19,12 +19,11 @@ from gqlab.theory.ergodicity import certify
 from gqlab.theory.exponents import CASES as CASES_BY_NAME
 from gqlab.theory.exponents import growth
 from gqlab.theory.greedy import poisson, solve_poisson
+from gqlab.theory.sampled import sampled_deviations
 from gqlab.theory.search import edge, largest_eta_theta, least_samples
 from gqlab.theory.sharp import Sharp, sharp_constants
-from gqlab.theory.spread import sampled_deviations
 from gqlab.theory.theorems import GROWTH, LEAST_RHO, evaluate, tracking_step
-from gqlab.theory.uniform import pieces, transition_variance
-from gqlab.theory.vertices import norms
+from gqlab.theory.uniform import norms, pieces, transition_variance
 from helpers.theory_problems import benign_problem, by_hand, control_problem, random_problem
 
 #: Rounding, in ratios of differences.
@@ -226,7 +225,7 @@ def test_vertices_hold_every_policy_and_every_slope(monkeypatch: pytest.MonkeyPa
         C, _, K = problem.exact.moments
         found = norms(problem, 0.1)
         assert found is not None
-        monkeypatch.setattr("gqlab.theory.vertices.MOST_VERTICES", 0)
+        monkeypatch.setattr("gqlab.theory.uniform.MOST_VERTICES", 0)
         assert norms(problem, 0.1) is None  # too many: the caller keeps its looser bound
         loose = sharp_constants(problem, 1.0)
         monkeypatch.undo()

@@ -5,19 +5,20 @@ from __future__ import annotations
 import numba
 import numpy as np
 import pytest
-from test_watch import key, word
 
 import gqlab as gq
 from conftest import assert_close
 from gqlab.engine.memory import part
 from gqlab.estimators.base import begin, step
 from gqlab.estimators.policy_search import PolicyGradientStep
-from gqlab.lab.check import policy_gradient_estimate, svrg_part
+from gqlab.lab.check import svrg_part
 from gqlab.rules.dispatch import at
 from gqlab.rules.memory import Sizes
 from gqlab.rules.point import DensePoint, Rates
 from gqlab.samples.streams import STOP_LOOK, Identity, World
 from gqlab.samples.tables import problem_tables
+from helpers.policy_steps import policy_gradient_estimate
+from helpers.random_words import key, word
 
 EPISODE, EPISODE_START = 16, 17
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from dataclasses import asdict, fields, replace
 from typing import Any, ClassVar, Self
 
@@ -88,12 +87,6 @@ class Algorithm:
     def eta_omega(self) -> StepSize | None:
         """η_ω; 0 where ω stands still at 0."""
         return 0.0
-
-    @property
-    def epoch(self) -> int:
-        """The old name of ``batch_size``."""
-        warnings.warn("Algorithm.epoch goes away: use batch_size", DeprecationWarning, stacklevel=2)
-        return self.batch_size
 
     def __post_init__(self) -> None:
         names = {field.name for field in fields(self)}  # type: ignore[arg-type]

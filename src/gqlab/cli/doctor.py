@@ -15,7 +15,7 @@ import numba
 import numpy as np
 import tyro
 
-from gqlab.engine import cpu
+from gqlab.engine import code_folder, cpu
 from gqlab.lab.execute import load_cuda
 from gqlab.problems.features import random_features
 from gqlab.problems.garnet import garnet
@@ -79,6 +79,8 @@ class Diagnosis:
     cores_usable: int
     cache_folder: str | None
     cache_writable: bool
+    cache_refused: tuple[str, ...]
+    cache_bytes: int
     core_works: bool
     features: tuple[Feature, ...]
 
@@ -169,6 +171,8 @@ def diagnose() -> Diagnosis:
         cores_usable=len(affinity(0)) if affinity else cores,
         cache_folder=None if folder is None else str(folder),
         cache_writable=writable,
+        cache_refused=tuple(code_folder.refusals()),
+        cache_bytes=sum(code_folder.size_of(path) for path in _kept()),
         core_works=features[0].works,
         features=features,
     )
@@ -176,9 +180,10 @@ def diagnose() -> Diagnosis:
 
 def report(found: Diagnosis) -> str:
     """The answer for a terminal."""
-    kept = f"compiled code is kept in {found.cache_folder}"
+    kept = f"compiled code is kept in {found.cache_folder} ({found.cache_bytes / 2**20:.0f} MiB in all)"
     if not found.cache_writable:
         kept = "compiled code is not kept: no folder for it can be written; NUMBA_CACHE_DIR names one"
+    kept = "\n".join([kept, *(f"not used for compiled code: {why}" for why in found.cache_refused)])
     lines = [
         f"gqlab {found.gqlab}, Python {found.python}, {found.platform}, {found.cores_usable} of {found.cores} cores",
         kept,
@@ -200,9 +205,21 @@ class Doctor:
     json: tyro.conf.FlagCreatePairsOff[bool] = False
     """Print the findings as JSON instead of the table."""
 
+    clean: tyro.conf.FlagCreatePairsOff[bool] = False
+    """Remove all compiled code that gqlab keeps, and nothing else; it is compiled anew when it is needed."""
+
+
+def _kept() -> list[Path]:
+    """Every folder of compiled code that gqlab made."""
+    return [path for place in code_folder.places() for path in code_folder.kept_folders(place)]
+
 
 def doctor(options: Annotated[Doctor, tyro.conf.arg(name="")]) -> None:
     """Say what is installed, what works, and what brings the rest. Exit status 1 where the core does not work."""
+    if options.clean:
+        removed = sum(code_folder.prune(place, 0) for place in code_folder.places())
+        print(f"removed {removed / 2**20:.0f} MiB of compiled code")
+        return
     found = diagnose()
     if options.json:
         print_json(found)

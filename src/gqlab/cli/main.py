@@ -1,4 +1,4 @@
-"""The command line: ``gqlab``. Each command is a function with typed arguments; this file only lists them."""
+"""The command line: ``gqlab``. Each command is a function with typed arguments."""
 
 from __future__ import annotations
 
@@ -12,34 +12,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-import tyro
-
-from gqlab.cli.benchmark import benchmark
-from gqlab.cli.compare import compare
-from gqlab.cli.doctor import doctor
-from gqlab.cli.fit import fit
-from gqlab.cli.health import health
-from gqlab.cli.reproduce import list_experiments, reproduce
-from gqlab.cli.sweep import sweep
-from gqlab.cli.theory import rates, theory
-from gqlab.cli.train import train
-from gqlab.cli.watch import watch
 from gqlab.version import __version__
-
-COMMANDS: dict[str, Callable[..., None]] = {
-    "reproduce": reproduce,
-    "list": list_experiments,
-    "compare": compare,
-    "sweep": sweep,
-    "theory": theory,
-    "rates": rates,
-    "health": health,
-    "train": train,
-    "fit": fit,
-    "watch": watch,
-    "benchmark": benchmark,
-    "doctor": doctor,
-}
 
 DESCRIPTION = """Provably convergent off-policy control: Greedy-GQ and VR-Greedy-GQ.
 
@@ -51,8 +24,11 @@ BAD_INPUT, INTERRUPTED, NOBODY_READS = 2, 130, 141
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Entry point. Bad input, and a package that is missing: one line on stderr and exit status 2."""
-    if sys.stderr is None:  # closed, as by a daemon: remarks go nowhere, and not to stdout
-        sys.stderr = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed, as by a daemon: what is printed goes nowhere
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_WRONLY), "w"))
+        elif hasattr(getattr(sys, name), "reconfigure"):
+            getattr(sys, name).reconfigure(errors="replace")  # a terminal that does not know θ shows a question mark
     try:
         if (sys.argv[1:] if arguments is None else list(arguments)) == ["--version"]:
             print(f"gqlab {__version__}")
@@ -65,6 +41,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except (ValueError, OSError, ImportError) as error:
         missing = isinstance(error, FileNotFoundError) and error.filename is not None
         print(f"gqlab: {f'there is no {error.filename}' if missing else error}", file=sys.stderr)  # type: ignore[union-attr]
+        raise SystemExit(BAD_INPUT) from None
+    except (MemoryError, RecursionError) as error:
+        what = "too large for the memory" if isinstance(error, MemoryError) else "nested too deeply"
+        print(f"gqlab: {what}: {' '.join(str(error).split())}", file=sys.stderr)
         raise SystemExit(BAD_INPUT) from None
     except KeyboardInterrupt:
         print("gqlab: interrupted; the same command goes on from what it kept", file=sys.stderr)
@@ -91,6 +71,10 @@ def _wide_enough() -> Iterator[None]:
 
 def _parse(arguments: Sequence[str] | None) -> Callable[[], None]:
     """The command that the arguments ask for, not yet begun."""
+    import tyro  # here, so that Ctrl-C and a broken installation are answered in one line while modules are loaded
+
+    from gqlab.cli.commands import COMMANDS
+
     name = next(iter(sys.argv[1:] if arguments is None else arguments), "")
     if name and not name.startswith("-") and name not in COMMANDS:
         near = difflib.get_close_matches(name, COMMANDS, 1)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from json import loads
 from pathlib import Path
 from typing import Any, Literal
@@ -16,18 +15,15 @@ from gqlab.problems.features import random_features
 from gqlab.problems.garnet import garnet
 from gqlab.problems.problem import Problem
 from gqlab.support import checks
-from gqlab.support.checks import FloatArray
 from gqlab.support.plain_json import print_json
 from gqlab.theory.adversary import largest_ratios
 from gqlab.theory.analyse import analyse
-from gqlab.theory.choose import schedule, start_terms
+from gqlab.theory.choose import start_terms
 from gqlab.theory.companion import GreedyReport, analyse_greedy
-from gqlab.theory.constants import corrected
-from gqlab.theory.exponents import Growth, greedy_plan, growth, one_ball_note, stays_note
+from gqlab.theory.exponents import Growth, growth, requirements
+from gqlab.theory.practical import try_steps
 from gqlab.theory.report import Report, plain
-from gqlab.theory.search import least_samples
-from gqlab.theory.sharp import Sharp, sharp_constants
-from gqlab.theory.tried import try_steps
+from gqlab.theory.sharp import sharp_constants
 
 #: The paper's own settings; R and σ, which it does not give, as in the experiments here.
 SETTINGS = {
@@ -102,7 +98,7 @@ def theory(
     else:
         made = VRGreedyGQ(*steps, batch_size=M, radius=radius, radius_omega=own)
         report = analyse(subject, made, n_epochs=T, **common)
-    plans = {} if epsilon is None or c is None else _plans(subject, algorithm, epsilon, c, theta0)
+    plans = {} if epsilon is None or c is None else requirements(subject, algorithm, epsilon, c, theta0)
     tried = try_steps(subject, radius, theta0, M if algorithm == "vr-greedy-gq" else None)
     found = largest_ratios(subject, c) if ratios and c is not None else {}
     grown: tuple[Growth, ...] = ()
@@ -122,43 +118,6 @@ def theory(
         print(f"  largest ratio found, {name}: {value:.4f}")
     for case in grown:
         print(f"  {case}")
-
-
-@dataclass(frozen=True)
-class Plan:
-    """What it takes to bring one bound to ε."""
-
-    epsilon: float
-    samples: float
-    bound: float
-    detail: str
-    note: str = ""  # what of the theorem is not shown here
-
-    def __str__(self) -> str:
-        return f"ε = {self.epsilon:g}: {self.samples:.3g} samples ({self.detail}{self.note and f'; {self.note}'})"
-
-
-def _plans(problem: Problem, algorithm: str, epsilon: float, c: Sharp, theta0: FloatArray) -> dict[str, Plan]:
-    """The least numbers of samples, by theorem."""
-    start, norm = start_terms(problem, theta0, None, c.R, c.R_omega), float(np.linalg.norm(theta0))
-    if algorithm == "greedy-gq":
-        best = greedy_plan(problem, c, epsilon, start, norm)
-        pair = f"η_θ = {best.eta_theta:.3g}, η_ω = {best.eta_omega:.3g}"
-        return {"greedy": Plan(epsilon, best.samples, best.bound, pair, stays_note([best.leaves]))}
-    out, one_ball = {}, one_ball_note(problem, corrected(problem, c.R))
-    for version in ("printed", "corrected"):
-        old = schedule(problem, epsilon, c.R, version, theta0)
-        note = "" if old.moves_float64 else "; such a step does not change a float64 parameter of size R"
-        pair = f"T = {float(old.n_epochs):.3g}, M = {float(old.batch_size):.3g}, η_θ = {old.eta_theta:.3g}"
-        detail = f"{pair}, η_ω = {old.eta_omega:.3g}{note}"
-        out[version] = Plan(epsilon, float(old.samples), old.bound, detail, one_ball)
-    for name, theorem, order in (("interior", "interior", 2), ("interior, Lipschitz ω* alone", "interior", 1),
-                                 ("projected", "projected", 2)):  # fmt: skip
-        plan = least_samples(c, theorem, epsilon, start, order, norm)
-        pair = f"T = {plan.n_epochs:.3g}, M = {float(plan.batch_size):.3g}, η_θ = {plan.eta_theta:.3g}"
-        note = "" if plan.leaves is None else stays_note([plan.leaves])
-        out[name] = Plan(epsilon, plan.samples, plan.bound, f"{pair}, η_ω = {plan.eta_omega:.3g}", note)
-    return out
 
 
 def rates(*, out: Path = Path("results/rates"), quick: bool = False, seed: int = 0, json: bool = False) -> None:

@@ -13,6 +13,9 @@ from gqlab.data.columns import Plan
 from gqlab.data.rows import Place, Rows, checked
 from gqlab.support import checks
 
+#: Extension types that hold numbers as they are; what others store, such as the months since 1970 of a period, is code.
+TENSORS = ("arrow.fixed_shape_tensor",)
+
 
 def needed(name: str, what: str) -> Any:
     """An optional package, or one line on how to get it."""
@@ -92,6 +95,8 @@ def _plain(column: Any, place: Place, role: str) -> NDArray[Any]:
     pa = needed("pyarrow", "reading a table")
     n, kind = len(column), column.type
     if isinstance(kind, pa.ExtensionType):
+        if role != "episode" and getattr(kind, "extension_name", "") not in TENSORS:
+            raise ValueError(f"{place.column(role)} holds {checks.shown(str(kind))}, expected numbers")
         column, kind = column.storage, column.storage.type
     if pa.types.is_fixed_size_list(kind) or pa.types.is_list(kind) or pa.types.is_large_list(kind):
         _one_length(column, place, role)

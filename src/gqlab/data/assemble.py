@@ -173,6 +173,5 @@ def _moved(place: Place, by: int) -> Place:
 def _no_end(place: Place, row: int, which: str) -> str:
     return (
         f"{place.text('action', row)} is {which}, and neither terminated nor truncated: an episode without end; "
-        "where the "
-        "recording just stopped, mark it as truncated, or give the next observations"
+        "where the recording just stopped, mark it as truncated, or give the next observations"
     )

@@ -120,8 +120,7 @@ class Coverage:
         return Finding(
             "features with every action tried", "ok" if tried > 0.9 else "warning" if tried < 0.5 else "note", tried,
             "The share of the features of visited states that were active with each action at least once: elsewhere "
-            "a greedy "
-            "target compares what was seen with what was not.",
+            "a greedy target compares what was seen with what was not.",
         )  # fmt: skip
 
     def _spectrum(self) -> Iterator[Finding]:
@@ -135,8 +134,7 @@ class Coverage:
             "rank of C", "ok" if full else "note", rank,
             f"Of d = {self.d:,}. " + ("Every direction of θ is seen." if full else
             f"In {self.d - rank:,} directions θ changes no value of the data: they stay where they start, and least "
-            "squares needs "
-            "a ridge. With tilings some always are: the tiles of each tiling add up to the same."),
+            "squares needs a ridge. With tilings some always are: the tiles of each tiling add up to the same."),
         )  # fmt: skip
         smallest = least if full else 0.0
         yield Finding(
@@ -150,8 +148,7 @@ class Coverage:
         yield Finding(
             "condition of C", "ok" if condition < 1e6 else "warning", condition,
             "Largest over smallest eigenvalue above 0: the slowest direction takes so many times the updates of the "
-            "fastest, "
-            "which bounds the step size. Scale or decorrelate the features where it is large.",
+            "fastest, which bounds the step size. Scale or decorrelate the features where it is large.",
         )  # fmt: skip
 
     def _diagonal(self) -> Iterator[Finding]:

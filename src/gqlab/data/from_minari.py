@@ -12,6 +12,18 @@ from gqlab.support import checks
 from gqlab.support.files import one_line
 
 
+def _check_lengths(number: int, episode: Any, n_observations: int) -> None:
+    """``ValueError`` where the parts of an episode do not belong together: joined, they would fit by chance."""
+    n = len(episode.rewards)
+    lengths = {
+        "actions": (len(episode.actions), n), "observations": (n_observations, n + 1),
+        "terminations": (len(episode.terminations), n), "truncations": (len(episode.truncations), n),
+    }  # fmt: skip
+    for name, (found, expected) in lengths.items():
+        if found != expected:
+            raise ValueError(f"dataset: episode {number} has {found} {name} for {n} rewards, expected {expected}")
+
+
 def arrays_of_minari(dataset: Any) -> tuple[dict[str, Any], str]:
     """What ``Transitions.from_arrays`` takes, of all episodes one after the other, and the data set's name."""
     if isinstance(dataset, str):
@@ -28,6 +40,7 @@ def arrays_of_minari(dataset: Any) -> tuple[dict[str, Any], str]:
     for number, episode in enumerate(dataset.iterate_episodes()):
         n = len(episode.rewards)
         observations = flat.flatten_batch(episode.observations).astype(dtype)
+        _check_lengths(number, episode, len(observations))
         values = {
             "observations": observations[:-1], "next_observations": observations[1:],
             "actions": episode.actions, "rewards": episode.rewards,

@@ -6,7 +6,8 @@ import glob
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator
+import stat
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -14,15 +15,19 @@ from typing import Any, BinaryIO
 from gqlab.data.arrow import needed, rows_of, table_from
 from gqlab.data.assemble import Assembler, Chunk
 from gqlab.data.columns import Plan, resolve
-from gqlab.data.rows import Place, Rows
+from gqlab.data.rows import MOST_ACTIONS, Place, Rows
 from gqlab.support import checks
 from gqlab.support.files import one_line
 
-#: Rows that are decoded at a time, and that a row group holds when it is written.
+#: Rows that are decoded at a time, and that a row group holds when it is written: at most so many,
 ROWS = 2**17
 
-#: Bytes of a column that are read at a time: without it, a row group is read whole, and some files are one row group.
-BUFFER = 2**20
+#: and so many bytes, of numbers of eight: a file of few rows may be as wide as it likes.
+BATCH_BYTES = 2**24
+
+#: Bytes of a column that are read at a time, and of all columns together where they are many: without it, a row group
+#: is read whole, and some files are one row group.
+BUFFER, ALL_BUFFERS, LEAST_BUFFER = 2**20, 2**26, 2**14
 
 #: Where a file says what its columns cannot: how many actions there are.
 METADATA = b"gqlab"
@@ -69,14 +74,32 @@ class ParquetFiles:
                 yield from self.rows_of(file, path, plan)
 
     def rows_of(
-        self, file: Any, path: str, plan: Plan, first: int = 0, size: int = ROWS, **which: Any
+        self, file: Any, path: str, plan: Plan, first: int = 0, size: int | None = None, **which: Any
     ) -> Iterator[Rows]:
         """The rows of an open file, or of the row groups in ``which`` (its first row is ``first``), in blocks."""
         columns = [name for names in plan.values() for name in names]
-        batches = file.iter_batches(size, columns=columns, use_threads=False, **which)
+        size = _read(path, lambda: rows_at_a_time(file.metadata, columns)) if size is None else size
+        batches = _read(path, lambda: file.iter_batches(size, columns=columns, use_threads=False, **which))
         while (batch := _read(path, lambda: next(batches, None))) is not None:
             yield rows_of(batch, plan, Place(self.plan, printable(path), first), self.n_actions)
             first += batch.num_rows
+
+
+def rows_at_a_time(metadata: Any, columns: Sequence[str]) -> int:
+    """How many rows of these columns are read at a time: the widest row group decides, by what its lists hold."""
+    widest = 1.0
+    for k in range(metadata.num_row_groups):
+        group = metadata.row_group(k)
+        read = [group.column(j) for j in range(group.num_columns)]
+        read = [c for c in read if any(c.path_in_schema == n or c.path_in_schema.startswith(f"{n}.") for n in columns)]
+        if group.num_rows:  # text is as long as it is
+            widest = max(widest, sum(max(8 * c.num_values, c.total_uncompressed_size) for c in read) / group.num_rows)
+    return rows_of_bytes(widest)
+
+
+def rows_of_bytes(width: float) -> int:
+    """Rows of so many bytes that are handled at a time."""
+    return max(1, min(ROWS, int(BATCH_BYTES / width)))
 
 
 def assembled(blocks: Iterable[Rows], assembler: Assembler, ends: bool = True) -> Iterator[Chunk]:
@@ -115,11 +138,23 @@ def printable(path: str) -> str:
 def opened(path: str) -> Any:
     """A file, with its metadata read."""
     pq = needed("pyarrow.parquet", "reading Parquet")
-    if not os.path.exists(path):
-        raise ValueError(f"path: {printable(path)} is not there")
-    return _read(
-        path, lambda: pq.ParquetFile(path, pre_buffer=False, buffer_size=BUFFER, page_checksum_verification=True)
-    )
+    check_regular(path)
+    about = _read(path, lambda: pq.read_metadata(path))
+    buffer = max(LEAST_BUFFER, min(BUFFER, ALL_BUFFERS // max(about.num_columns, 1)))
+    options = {"pre_buffer": False, "buffer_size": buffer, "page_checksum_verification": True}
+    return _read(path, lambda: pq.ParquetFile(path, metadata=about, **options))
+
+
+def check_regular(path: str) -> None:
+    """``ValueError`` where no file is: a pipe would keep the reader waiting for ever."""
+    try:
+        kind = os.stat(path).st_mode
+    except OSError as error:
+        reason = "is not there" if isinstance(error, FileNotFoundError) else f"cannot be read: {error.strerror}"
+        raise ValueError(f"path: {printable(path)} {reason}") from None
+    if not stat.S_ISREG(kind):
+        raise ValueError(f"path: {printable(path)} is a {'folder' if stat.S_ISDIR(kind) else 'pipe or a device'}, "
+                         "expected a file")  # fmt: skip
 
 
 def found(path: Any) -> tuple[str, ...]:
@@ -155,7 +190,7 @@ def files_of(path: Any, columns: Any, n_actions: int | None) -> tuple[ParquetFil
     for name in paths:
         with opened(name) as file:
             available = file.schema_arrow.names
-            written = _written_actions(file.schema_arrow.metadata)
+            written = _written_actions(name, file.schema_arrow.metadata)
         try:
             own = resolve(available, columns)
         except ValueError as error:
@@ -170,13 +205,17 @@ def files_of(path: Any, columns: Any, n_actions: int | None) -> tuple[ParquetFil
     return replace(files, n_actions=known or top + 1), n_rows, left_out
 
 
-def _written_actions(metadata: dict[bytes, bytes] | None) -> int:
+def _written_actions(path: str, metadata: dict[bytes, bytes] | None) -> int:
     """The number of actions that gqlab wrote into a file; 0 where it did not."""
     try:
         value = json.loads((metadata or {})[METADATA])["n_actions"]
     except (KeyError, ValueError, TypeError):
         return 0
-    return value if isinstance(value, int) and 0 < value < 2**31 else 0
+    if not isinstance(value, int) or not 0 < value <= MOST_ACTIONS:
+        raise ValueError(
+            f"path: {printable(path)} is said to have {checks.shown(value)} actions, expected 1 to {MOST_ACTIONS}"
+        )
+    return value
 
 
 def writer(chunks: Iterator[Chunk], n_actions: int) -> Callable[[BinaryIO], None]:
@@ -194,12 +233,17 @@ def writer(chunks: Iterator[Chunk], n_actions: int) -> Callable[[BinaryIO], None
                     out = pq.ParquetWriter(
                         file, schema, use_dictionary=False, compression="zstd", write_page_checksum=True
                     )
-                out.write_table(table.replace_schema_metadata(schema.metadata), row_group_size=ROWS)
+                out.write_table(table.replace_schema_metadata(schema.metadata), row_group_size=_group_rows(table))
         finally:
             if out is not None:
                 out.close()
 
     return write
+
+
+def _group_rows(table: Any) -> int:
+    """Rows of a row group: what is read at a time need not be cut out of it."""
+    return rows_of_bytes(table.nbytes / max(table.num_rows, 1))
 
 
 def resolved(path: Any) -> Path:

@@ -11,6 +11,9 @@ from numpy.typing import NDArray
 
 from gqlab.support import checks
 
+#: Actions, at most: a larger number is an identifier, a price or a mistake, and every one of them would take memory.
+MOST_ACTIONS = 2**16
+
 
 @dataclass(frozen=True)
 class Place:
@@ -166,7 +169,7 @@ def whole(place: Place, value: NDArray[Any], n_actions: int | None) -> NDArray[n
             f"{place.text(role, int(bad[0]))} is {value[bad[0]]}, expected a whole number: continuous actions are "
             "not supported"
         )
-    top = 2**31 if n_actions is None else n_actions
+    top = MOST_ACTIONS if n_actions is None else n_actions
     bad = np.flatnonzero((out < 0) | (out >= top))
     if len(bad):
         raise ValueError(

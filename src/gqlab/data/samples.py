@@ -97,8 +97,7 @@ class Importance:
             yield Finding(
                 "effective sample size of the target", "ok" if size > self.n / 10 else "warning", size,
                 f"(Σρ)²/Σρ² of {self.n:,} one-step weights, the largest {self.largest:.3g}: as if the target policy "
-                "itself had "
-                "made so many rows.",
+                "itself had made so many rows.",
             )  # fmt: skip
 
 

@@ -74,8 +74,7 @@ class Shifted:
             yield Finding(
                 name, "note", None,
                 f"Every reward is {next(iter(self._plain)):g}, and 0 where the episode terminates: either the "
-                "environment is so, "
-                "or the rewards stand one row too early and the last is lost.",
+                "environment is like that, or the rewards stand one row too early and the last is lost.",
             )  # fmt: skip
             return
         left = unexplained(self._chunks, self.n_actions)
@@ -98,8 +97,7 @@ class Shifted:
             name, "problem", share,
             "The share of the rewards' variance that a row leaves unexplained. The "
             f"{'row before' if lag < 0 else 'row after'} explains a reward better than its own: the rewards stand "
-            "one row too "
-            f"{where}. What is learned from them is wrong. Move them within each episode: {remedy}.",
+            f"one row too {where}. What is learned from them is wrong. Move them within each episode: {remedy}.",
         )  # fmt: skip
 
 

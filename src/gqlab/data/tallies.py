@@ -97,15 +97,14 @@ class Ends:
             yield Finding(
                 "terminations", "warning", 0,
                 "No episode terminates: all values rest on bootstrapping. Right for a task that never ends; else "
-                "nobody has "
-                "reached the end, or the ends are not marked, and nothing can be learned of them.",
+                "nobody reached the end, or the ends are not marked, and nothing can be learned of them.",
             )  # fmt: skip
         if not self.truncated and n >= self.LEAST and at_longest >= self.SUSPICIOUS * n and longest > 1:
             yield Finding(
                 "truncations", "warning", 0,
                 f"{at_longest:,} of {n:,} episodes terminate after exactly {longest:,} rows, the longest of all: "
-                "that looks "
-                "like a time limit recorded as termination, which makes good states look bad. Give it as truncated.",
+                "that looks like a time limit recorded as termination, which makes good states look bad. Give it as "
+                "truncated.",
             )  # fmt: skip
         else:
             yield Finding(
@@ -118,8 +117,7 @@ class Ends:
             yield Finding(
                 "episodes without an end", "note", open_end,
                 "Their last rows are neither terminated nor truncated. Each row has its next observation, so "
-                "nothing is lost; "
-                "but if the environment ended them, the values there are wrong.",
+                "nothing is lost; but if the environment ended them, the values there are wrong.",
             )  # fmt: skip
 
 
@@ -245,15 +243,13 @@ class Following:
             yield Finding(
                 name, "note", self.broken,
                 f"Of {self.pairs:,} pairs: the rows are not in the order of time. One-step methods do not mind; "
-                "traces, returns "
-                "and importance sampling over episodes cannot be used.",
+                "traces, returns and importance sampling over episodes cannot be used.",
             )  # fmt: skip
         else:
             yield Finding(
                 name, "warning", self.broken,
                 f"Of {self.pairs:,} pairs: rows are missing inside episodes, ends are not marked, or columns do not "
-                "belong "
-                "together.",
+                "belong together.",
             )  # fmt: skip
 
 

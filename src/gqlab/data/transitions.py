@@ -6,7 +6,7 @@ import functools
 import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,17 +14,12 @@ from numpy.typing import ArrayLike, NDArray
 from gqlab.data import arrow, parquet
 from gqlab.data.assemble import ARRAYS, Assembler, Chunk, arrays_of
 from gqlab.data.columns import resolve
-from gqlab.data.rows import Place, Rows, as_array, checked
+from gqlab.data.rows import MOST_ACTIONS, Place, Rows, as_array, checked
+from gqlab.data.split import Episodes, Source, drawn, lengths_of
 from gqlab.support import checks
 from gqlab.support.files import write_whole
 
 __all__ = ["Chunk", "Transitions"]
-
-
-class Source(Protocol):
-    """Where the transitions of a data set come from."""
-
-    def chunks(self) -> Iterator[Chunk]: ...
 
 
 @dataclass(frozen=True)
@@ -130,6 +125,40 @@ class Transitions:
         parts = [arrays_of(chunk) for chunk in chunks]
         whole = {name: checks.frozen(np.concatenate([part[name] for part in parts])) for name in parts[0]}
         return Chunk(**{name: whole.get(name) for name in ARRAYS}, first_row=0)  # type: ignore[arg-type]
+
+    def split(self, share: float = 0.5, seed: int = 0) -> tuple[Transitions, Transitions]:
+        """Two data sets of whole episodes: a ``share`` of them, drawn at random, and the others, in their order.
+
+        Fit to one and judge by the other. Which episodes are drawn depends on their number and the seed alone: the same
+        rows are split alike in memory and in files. Data in files stay there: each part reads them again in every pass,
+        and leaves out the episodes of the other; :meth:`load` or :meth:`to_parquet` makes it independent of them.
+
+        Parameters
+        ----------
+        share : float
+            Of the episodes, above 0 and below 1: rounded, at least one and not all.
+        seed : int
+
+        Examples
+        --------
+        >>> import gqlab as gq
+        >>> data = gq.collect("FrozenLake-v1", n_steps=1000)
+        >>> fitted, judging = data.split()
+        >>> fitted.n_rows + judging.n_rows
+        1000
+        """
+        share = checks.number("share", share, above=0, below=1)
+        lengths = lengths_of(self.chunks())
+        chosen = drawn(len(lengths), share, checks.integer("seed", seed, least=0))
+        return self._of_episodes(chosen, lengths), self._of_episodes(~chosen, lengths)
+
+    def _of_episodes(self, chosen: NDArray[np.bool_], lengths: NDArray[np.int64]) -> Transitions:
+        source: Source = Episodes(self._source, chosen)
+        if self.in_memory:
+            [chunk] = source.chunks()
+            source = Memory(Chunk(**{**vars(chunk), **{n: checks.frozen(a) for n, a in arrays_of(chunk).items()}}))
+        name = f"{int(chosen.sum()):,} of {len(chosen):,} episodes of {self.description}"
+        return Transitions(source, int(lengths[chosen].sum()), self.n_actions, self.observation_size, 0, name)
 
     @functools.cached_property
     def fingerprint(self) -> str:
@@ -258,7 +287,8 @@ class Transitions:
             raise ValueError(f"path: there is no transition in {parquet.printable(files.paths[0])}")
         first = next(files.chunks())
         size = int(first.observations.shape[1])
-        names = files.paths[0] if len(files.paths) == 1 else f"{len(files.paths)} files from {files.paths[0]}"
+        named = parquet.printable(files.paths[0])
+        names = named if len(files.paths) == 1 else f"{len(files.paths)} files from {named}"
         return cls(files, n_rows, files.n_actions or 0, size, left_out, f"Parquet: {names}")
 
     @classmethod
@@ -298,7 +328,7 @@ class Transitions:
 
 
 def _n_actions(value: Any) -> int | None:
-    return None if value is None else checks.integer("n_actions", value, least=1, below=2**31)
+    return None if value is None else checks.integer("n_actions", value, least=1, below=MOST_ACTIONS + 1)
 
 
 def _array(role: str, name: str, value: Any) -> NDArray[Any]:

@@ -1,8 +1,9 @@
 """Where compiled code is kept: a folder for each state of the sources and of the compiler, wherever the sources lie.
 
 Two copies of gqlab with the same sources share it, in two checkouts or in two virtual environments: what one of them
-has compiled the other reads. A folder that belongs to none of the latest states is removed, if gqlab's own marker lies
-in it: nothing else is ever removed.
+has compiled the other reads. Compiled code is read as it stands, so a folder counts only if it belongs to this user and
+nobody else can write to it. Where all folders together are too large, those that were not used for longest are removed,
+if gqlab's own marker lies in them: nothing else is ever removed.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import contextlib
 import hashlib
 import os
 import shutil
+import stat
 import sys
 import tempfile
 from functools import cache
@@ -22,8 +24,8 @@ import numpy as np
 
 PACKAGE = Path(__file__).resolve().parent.parent
 
-#: The states whose folders stay; older ones are removed when a new one is made.
-STATES = 8
+#: Bytes that the folders of all states may hold together; beyond, the least recently used are removed.
+MOST_BYTES = 2**28
 
 #: A file in every folder that gqlab made for compiled code.
 MARKER = ".gqlab-compiled-code"
@@ -70,31 +72,82 @@ def places() -> list[Path]:
 
 @cache
 def code_folder() -> Path | None:
-    """The folder for compiled code, which can be written; None where there is none."""
+    """The folder for compiled code, which this user alone can write; None where there is none."""
     for place in places():
         folder = place / state()
         with contextlib.suppress(OSError):
             is_new = not folder.is_dir()
-            folder.mkdir(parents=True, exist_ok=True)
+            place.parent.mkdir(parents=True, exist_ok=True)
+            for made in (place, folder):
+                _make_private(made)
+            if distrusted(place) or distrusted(folder):
+                continue
             (folder / MARKER).touch()
             with tempfile.TemporaryFile(dir=folder):
                 pass
             os.utime(folder)
             if is_new:
-                _remove_old(place)
+                prune(place, MOST_BYTES, keep=folder)
             return folder
     return None
 
 
-def _remove_old(place: Path) -> None:
-    """Remove all but the latest folders that carry the marker: who runs with one of them compiles anew."""
+def _make_private(folder: Path) -> None:
+    """Make a folder that nobody else can write to, whatever the umask."""
+    with contextlib.suppress(FileExistsError):
+        folder.mkdir(mode=0o700)
+        folder.chmod(0o700)
+
+
+def distrusted(folder: Path) -> str:
+    """Why compiled code from a folder would not be safe to run; "" where it is, or where there is no such folder."""
+    try:
+        found = folder.lstat()
+    except OSError:
+        return ""
+    if not stat.S_ISDIR(found.st_mode):
+        return f"{folder} is not a folder"
+    if hasattr(os, "geteuid") and found.st_uid != os.geteuid():
+        return f"{folder} belongs to another user"
+    if os.name == "posix" and found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        return f"others can write to {folder}"
+    return ""
+
+
+def refusals() -> list[str]:
+    """Why folders that could hold compiled code are not used, a line each."""
+    return [why for place in places() for why in [distrusted(place) or distrusted(place / state())] if why]
+
+
+def kept_folders(place: Path) -> list[Path]:
+    """The folders of compiled code that gqlab made in a place, the least recently used first."""
     found = [
         (path.stat().st_mtime, path)
         for path in place.glob("code-*")
         if not path.is_symlink() and (path / MARKER).is_file()
     ]
-    for _, path in sorted(found)[:-STATES]:
+    return [path for _, path in sorted(found)]
+
+
+def size_of(folder: Path) -> int:
+    """Bytes of the files in a folder."""
+    return sum(path.stat().st_size for path in folder.iterdir() if path.is_file())
+
+
+def prune(place: Path, most: int, keep: Path | None = None) -> int:
+    """Remove the least recently used folders of a place until all together hold at most so many bytes; return theirs.
+
+    A process that runs with one of them compiles anew.
+    """
+    folders = [path for path in kept_folders(place) if path != keep]
+    sizes = {path: size_of(path) for path in folders}
+    total, removed = sum(sizes.values()) + (0 if keep is None else size_of(keep)), 0
+    for path in folders:
+        if total - removed <= most:
+            break
         shutil.rmtree(path, ignore_errors=True)
+        removed += sizes[path]
+    return removed
 
 
 class CodeFolder:

@@ -26,7 +26,7 @@ from numba.core.caching import CompileResultCacheImpl, FunctionCache, NullCache
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.serialize import dumps
 
-from gqlab.engine.code_folder import SOURCES, CodeFolder
+from gqlab.engine.code_folder import SOURCES, CodeFolder, refusals
 from gqlab.rules.dispatch import FASTMATH
 from gqlab.support.files import write_whole
 
@@ -191,8 +191,10 @@ def _seal(key: Any, code: bytes) -> bytes:
 @cache
 def _warn() -> None:
     """Said once in a process, whatever the reasons."""
+    why = "; ".join(refusals())
     warnings.warn(
-        "gqlab cannot keep compiled code on disk: each process compiles anew. NUMBA_CACHE_DIR names a folder for it",
+        f"gqlab cannot keep compiled code on disk{f' ({why})' if why else ''}: each process compiles anew. "
+        "NUMBA_CACHE_DIR names a folder for it",
         RuntimeWarning,
         stacklevel=2,
     )

@@ -72,6 +72,8 @@ def read_recipe(path: Path) -> Recipe:
         return _recipe(values)
     except tomllib.TOMLDecodeError as error:
         raise ValueError(f"{path} is no TOML: {one_line(error)}") from None
+    except RecursionError:
+        raise ValueError(f"{path} is nested too deeply") from None
     except ValueError as error:
         raise ValueError(f"{path}: {one_line(error)}") from None
 
@@ -149,6 +151,8 @@ def _problem(chosen: Values) -> Problem:
         )
     given = {name: value for name, value in chosen.items() if name not in ("mdp", "features", "target", "behavior")}
     options = _options(given.pop("options", {})) if kind == "gymnasium" else {}
+    if ":" in str(given.get("env_id", "")):  # Gymnasium would import the module before the colon
+        raise ValueError(f"env_id is {checks.shown(given['env_id'])}: a file cannot have a module imported")
     mdp = MDPS[kind](**_arguments("", given, MDPS[kind]), **options)
     behavior = chosen.get("behavior")
     more = {"behavior": behavior} if parts["features"].get("kind") == "tabular" and behavior is not None else {}

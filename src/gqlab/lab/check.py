@@ -16,14 +16,12 @@ from gqlab.engine.memory import part
 from gqlab.estimators.base import move, step
 from gqlab.estimators.epochs import GROWTH_UNIT
 from gqlab.estimators.plain import Plain
-from gqlab.estimators.policy_search import ActorCriticStep, PolicyGradientStep
 from gqlab.estimators.svrg import SVRG, add_reference, mean_reference, start_reference
 from gqlab.problems.problem import Problem
 from gqlab.rules.dispatch import at
 from gqlab.rules.gradient import Samples, evaluate, scatter
 from gqlab.rules.memory import Sizes
 from gqlab.rules.point import DensePoint
-from gqlab.rules.policies import actor_critic, policy_gradient_add, policy_tables
 from gqlab.samples.random import BATCH_INDEX, below, stream_key, word
 from gqlab.samples.streams import Identity, InOrder, World, draw, start
 from gqlab.samples.tables import problem_tables, sample_table
@@ -163,29 +161,6 @@ def svrg_epoch(
     return point.theta, point.omega
 
 
-def actor_critic_direction(
-    problem: Problem, theta: ArrayLike, omega: ArrayLike, sample: tuple[int, int, int]
-) -> tuple[FloatArray, FloatArray]:
-    """The steps of actor and critic for one sample (s, a, s'), at η = 1 without projection: two (d,) arrays.
-
-    The problem's target must be ``Softmax``.
-    """
-    rows = _rows(problem, _one_row(sample), "sample", alone=True)
-    d, A = problem.dim, problem.mdp.n_actions
-    work = part(ActorCriticStep, Sizes(d, A))
-    _actor_critic(rows, _point(problem, theta, omega), work, d, A)
-    return -work.G, -work.H
-
-
-def policy_gradient_estimate(problem: Problem, theta: ArrayLike, trajectory: Any) -> FloatArray:
-    """g of one trajectory, a :class:`Trajectory` or rows (s, a, s'): (d,). The problem's target must be ``Softmax``."""
-    rows = _rows(problem, trajectory, "trajectory", alone=True)
-    d, A, S = problem.dim, problem.mdp.n_actions, problem.mdp.n_states
-    work = part(PolicyGradientStep, Sizes(d, A, S), n_trajectories=1, horizon=len(rows.row))
-    _policy_gradient(rows, S, _point(problem, theta, np.zeros(d)), work, d, A)
-    return np.array(work.g)
-
-
 @entry
 def _trajectory(stream, run, out):
     """The first ``len(out)`` samples of a run."""
@@ -228,20 +203,6 @@ def _svrg_epoch(samples, indices, point, svrg, schedule, d, A):
     return len(indices)
 
 
-@entry
-def _actor_critic(samples, point, work, d, A):
-    actor_critic(samples, 0, point, samples.operator.sigma, work.q, work.p, work.G, work.H, d, A)
-
-
-@entry
-def _policy_gradient(samples, n_states, point, work, d, A):
-    policy_tables(samples, n_states, point.theta, samples.operator.sigma, work, d, A)
-    work.score[:] = 0.0
-    weight = 1.0
-    for x in range(len(samples.row)):
-        weight = policy_gradient_add(samples, x, weight, work, d)
-
-
 def _check_all(name: str, done: int, n: int) -> None:
     """All ``n`` updates were made."""
     if done < n:
@@ -253,8 +214,8 @@ def _one_row(sample: Any) -> NDArray[Any]:
     return x[None] if x.ndim == 1 else x.reshape(1, -1)
 
 
-def _rows(problem: Problem, samples: Any, name: str, alone: bool = False) -> Samples:
-    """Samples (s, a, s') as a table, checked; ``alone``: with the operator itself, whose parameters are read."""
+def _rows(problem: Problem, samples: Any, name: str) -> Samples:
+    """Samples (s, a, s') as a table, checked."""
     checks.instance("problem", problem, Problem, "a Problem")
     x = checks.plain_array(name, samples)
     if isinstance(samples, Trajectory) and x.ndim == 2:
@@ -269,8 +230,7 @@ def _rows(problem: Problem, samples: Any, name: str, alone: bool = False) -> Sam
     ended = np.flatnonzero(problem.mdp.terminal[x[:, 0]])
     if len(ended):
         raise ValueError(f"{name}[{ended[0]}] is {tuple(x[ended[0]].tolist())}: s is a terminal state")
-    kinds = (problem.target.compiled,) if alone else known_operators(problem)
-    return at(sample_table(problem, x[:, 0], x[:, 1], x[:, 2], kinds), 0)
+    return at(sample_table(problem, x[:, 0], x[:, 1], x[:, 2], known_operators(problem)), 0)
 
 
 def svrg_part(d: int, A: int, n_states: int, M: int) -> SVRG:

@@ -50,31 +50,6 @@ class BinaryBlocks(NamedTuple):
         return self.value
 
 
-class SparseBlocks(NamedTuple):
-    """Where the features are that are not zero, and their values; short rows end with values of zero."""
-
-    places: Any  # (n_observations · n_active,)
-    value: Any  # (n_observations · n_active,)
-    n_active: int
-    n_features: int  # K
-    n_actions: int
-
-    def dot(self, row, v, d):
-        return dot_row(self, row, v)
-
-    def add(self, row, c, out, d):
-        add_row(self, row, c, out)
-
-    def add_block(self, row, c, scale, out, d, A):
-        add_rows(self, row, c, scale, out, A)
-
-    def place_in_block(self, first, j):
-        return np.int64(self.places[first + j])
-
-    def value_of(self, first, j):
-        return self.value[first + j]
-
-
 class DenseBlocks(NamedTuple):
     """All K features of a state."""
 

@@ -56,11 +56,6 @@ def problem_tables(problem: Problem) -> ProblemTables:
     return _known[problem]
 
 
-def own_tables(problem: Problem) -> Tables:
-    """The tables of one problem alone, with the part of its own operator."""
-    return join_tables([problem], [problem.target.compiled])
-
-
 def sample_table(
     problem: Problem, s: NDArray[Any], a: NDArray[Any], s_next: NDArray[Any], kinds: Sequence[type]
 ) -> Samples:

@@ -16,13 +16,12 @@ from gqlab.theory.analyse import analyse
 from gqlab.theory.choose import Schedule, StepSizes, schedule, step_sizes
 from gqlab.theory.companion import GreedyReport, analyse_greedy
 from gqlab.theory.greedy import best_greedy
-from gqlab.theory.practical import Practical, mean_dynamics_step_sizes
+from gqlab.theory.practical import Practical, Tried, mean_dynamics_step_sizes, try_steps
 from gqlab.theory.repairs import REPAIRS, Repair
 from gqlab.theory.report import Report
 from gqlab.theory.search import Choice, best_steps, largest_eta_theta, least_samples
 from gqlab.theory.sharp import Sharp, sharp_constants
 from gqlab.theory.statements import Statement, mapping
-from gqlab.theory.tried import Tried, try_steps
 
 __all__ = [
     "REPAIRS",

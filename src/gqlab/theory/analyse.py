@@ -20,10 +20,9 @@ from gqlab.theory.conditions import conditions, recursion
 from gqlab.theory.constants import C_HAT, Constants
 from gqlab.theory.inputs import checked
 from gqlab.theory.practical import mean_dynamics_step_sizes
-from gqlab.theory.report import Measured, Quantity, Report, Version, guarantee
-from gqlab.theory.sampled import sampled
+from gqlab.theory.report import MeasuredGradient, Quantity, Report, Version, guarantee
+from gqlab.theory.sampled import sampled, sampled_deviations
 from gqlab.theory.sharp import Sharp, sharp_constants
-from gqlab.theory.spread import sampled_deviations
 from gqlab.theory.statements import mixing_free, statements
 
 
@@ -206,10 +205,10 @@ def _check_result(
         raise ValueError("result: that run began elsewhere than at theta0")
 
 
-def _measured(problem: Problem, result: RunResult) -> Measured:
+def _measured(problem: Problem, result: RunResult) -> MeasuredGradient:
     """The mean of ‖∇J‖² over all iterates of a run, by the trapezoid rule between its records."""
     values = (problem.exact.gradient(result.theta) ** 2).sum(axis=-1)
     squares = np.trapezoid(values, result.updates, axis=1) / result.updates[-1]
     n = len(squares)
     error = float(np.std(squares, ddof=1) / math.sqrt(n)) if n > 1 else math.inf
-    return Measured(float(squares.mean()), error, n)
+    return MeasuredGradient(float(squares.mean()), error, n)

@@ -1,4 +1,4 @@
-"""How the least number of samples grows as ε falls: each bound, optimised over everything it leaves free.
+"""The least number of samples for ε, and how it grows as ε falls: each bound, optimised over all that it leaves free.
 
 The slope of the paper's theorem comes to 2 from below: c_0 ≤ 1/8 itself, where lr-3 has η_θM ≤ const, lets η_θM grow
 like a logarithm.
@@ -15,7 +15,7 @@ import numpy as np
 from gqlab.problems.problem import Problem
 from gqlab.support.checks import FloatArray
 from gqlab.theory.assumptions import FAILS, HOLDS, UNKNOWN, omega_star_inside
-from gqlab.theory.choose import least_plan
+from gqlab.theory.choose import least_plan, schedule, start_terms
 from gqlab.theory.constants import Constants, corrected
 from gqlab.theory.greedy import best_greedy, samples_for
 from gqlab.theory.search import least_samples
@@ -122,3 +122,42 @@ def greedy_plan(
     n = samples_for(problem, c, epsilon, start, theta0_norm)
     found, eta, total = best_greedy(problem, c, n, start, theta0_norm)
     return GreedyPlan(n, eta, eta / found.x, total, leaves(c, total * found.rho * n * eta, c.G * eta, n, theta0_norm))
+
+
+@dataclass(frozen=True)
+class Requirement:
+    """What it takes to bring one bound to ε."""
+
+    epsilon: float
+    samples: float
+    bound: float
+    detail: str
+    note: str = ""  # what of the theorem is not shown here
+
+    def __str__(self) -> str:
+        return f"ε = {self.epsilon:g}: {self.samples:.3g} samples ({self.detail}{self.note and f'; {self.note}'})"
+
+
+def requirements(
+    problem: Problem, algorithm: str, epsilon: float, c: Sharp, theta0: FloatArray
+) -> dict[str, Requirement]:
+    """The least numbers of samples that bring the bound of each theorem to ε."""
+    start, norm = start_terms(problem, theta0, None, c.R, c.R_omega), float(np.linalg.norm(theta0))
+    if algorithm == "greedy-gq":
+        best = greedy_plan(problem, c, epsilon, start, norm)
+        pair = f"η_θ = {best.eta_theta:.3g}, η_ω = {best.eta_omega:.3g}"
+        return {"greedy": Requirement(epsilon, best.samples, best.bound, pair, stays_note([best.leaves]))}
+    out, one_ball = {}, one_ball_note(problem, corrected(problem, c.R))
+    for version in ("printed", "corrected"):
+        old = schedule(problem, epsilon, c.R, version, theta0)
+        note = "" if old.moves_float64 else "; such a step does not change a float64 parameter of size R"
+        pair = f"T = {float(old.n_epochs):.3g}, M = {float(old.batch_size):.3g}, η_θ = {old.eta_theta:.3g}"
+        detail = f"{pair}, η_ω = {old.eta_omega:.3g}{note}"
+        out[version] = Requirement(epsilon, float(old.samples), old.bound, detail, one_ball)
+    for name, theorem, order in (("interior", "interior", 2), ("interior, Lipschitz ω* alone", "interior", 1),
+                                 ("projected", "projected", 2)):  # fmt: skip
+        plan = least_samples(c, theorem, epsilon, start, order, norm)
+        pair = f"T = {plan.n_epochs:.3g}, M = {float(plan.batch_size):.3g}, η_θ = {plan.eta_theta:.3g}"
+        note = "" if plan.leaves is None else stays_note([plan.leaves])
+        out[name] = Requirement(epsilon, plan.samples, plan.bound, f"{pair}, η_ω = {plan.eta_omega:.3g}", note)
+    return out

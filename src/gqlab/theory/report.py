@@ -71,7 +71,7 @@ class Version:
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredGradient:
     """E‖∇J(θ_ξ)‖² of a run: the trapezoid rule over its records, the mean over runs, with its standard error."""
 
     mean: float
@@ -99,7 +99,7 @@ class Report:
     statements: tuple[Statement, ...]
     admissible: dict[str, StepSizes]
     practical: Practical | None
-    measured: Measured | None
+    measured: MeasuredGradient | None
     messages: tuple[str, ...]
     repairs: tuple[Repair, ...] = REPAIRS
 

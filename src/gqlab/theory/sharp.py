@@ -1,7 +1,7 @@
 """The constants of the sharper theorems, for two radii: ‖θ‖ ≤ R and ‖ω‖ ≤ R_ω with R_ω ≥ W = sup‖ω*(θ)‖.
 
 With two radii ω*(θ) always lies where ω may go, for every operator. What is tighter than in
-:mod:`gqlab.theory.constants`: W, U, L₃, L_u and ℓ_ψ by enumeration (:mod:`gqlab.theory.vertices`), and L with them.
+:mod:`gqlab.theory.constants`: W, U, L₃, L_u and ℓ_ψ by enumeration (:mod:`gqlab.theory.uniform`), and L with them.
 What is new: L₆, the Lipschitz constant of the derivative of ω*, which lets the noise of θ enter the tracking error by
 its square.
 """
@@ -16,12 +16,11 @@ import numpy as np
 
 from gqlab.problems.problem import Problem
 from gqlab.support import checks
-from gqlab.theory import vertices
 from gqlab.theory.constants import Basics, basics, signs_norm
 from gqlab.theory.deviation import deviation, discounted_features, independent
 from gqlab.theory.ergodicity import certify
 from gqlab.theory.inputs import checked
-from gqlab.theory.uniform import roots, uniform
+from gqlab.theory.uniform import Norms, corners, norms, roots, uniform
 
 #: R_ω where nothing is said: W, with room for rounding.
 ROOM = 1 + 1e-9
@@ -132,8 +131,8 @@ def _maps(problem: Problem, x: Basics) -> dict[str, float]:
     L3, l_psi = 1 + L_u, math.sqrt(x.lambda_max) + x.gamma * phi_hat
     W = U + R
     fixed = x.smooth.L_phi_hat == 0
-    values = _fixed(problem) if fixed else vertices.norms(problem)
-    slopes = values if fixed else vertices.norms(problem, (phi_hat - 1) / 2)
+    values = _fixed(problem) if fixed else norms(problem)
+    slopes = values if fixed else norms(problem, (phi_hat - 1) / 2)
     if values is not None:
         U, W = reward_part + R * values.towards, reward_part + R * values.away
     if slopes is not None:
@@ -151,19 +150,19 @@ def next_state(problem: Problem, phi_hat: float, u_K: Any, u_gamma: Any) -> tupl
     features = problem.features
     centre = features.reshape(-1, problem.dim).mean(axis=0)
     size, wide = float(np.linalg.norm(centre)), float(np.linalg.norm(features - centre, axis=-1).max())
-    corners = [vertices.corners(phi, (phi_hat - 1) / 2) for phi in features]
-    wider = max(float(np.linalg.norm(corner - centre, axis=-1).max()) for corner in corners)
+    ends = [corners(phi, (phi_hat - 1) / 2) for phi in features]
+    wider = max(float(np.linalg.norm(end - centre, axis=-1).max()) for end in ends)
     return np.minimum(u_K, size * u_gamma + wide * u_K), np.minimum(phi_hat * u_K, size * u_gamma + wider * u_K)
 
 
-def _fixed(problem: Problem) -> vertices.Norms:
+def _fixed(problem: Problem) -> Norms:
     """The norms for the one X that there is where φ̂ does not depend on θ."""
     C, _, K = problem.exact.moments
     X = K @ problem.exact.phi_hat(np.zeros(problem.dim))
     towards = np.linalg.solve(C, X)
     whitened = np.linalg.solve(np.linalg.cholesky(C), X - C)
     sizes = (float(np.linalg.norm(matrix, 2)) for matrix in (towards, towards - np.eye(len(C)), whitened))
-    return vertices.Norms(*sizes)
+    return Norms(*sizes)
 
 
 FORMULAS = {
