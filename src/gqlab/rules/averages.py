@@ -17,8 +17,8 @@ from gqlab.rules.vectors import (
     LAG,
     LEAST_MEAN_SCALE,
     SCALE,
-    Lagged,
-    Scaled,
+    N,
+    P,
     entry_of,
     move_lagged,
     shift_lagged,
@@ -60,11 +60,20 @@ class FollowedScaled(NamedTuple):
     s: Any  # (d,)
     pace: Any  # (4,)
 
-    entry_of = Scaled.entry_of
-    raw_entry = Scaled.raw_entry
-    scale_of = Scaled.scale_of
-    note = Scaled.note
-    move_along_drift = Scaled.move_along_drift
+    def entry_of(self, i):
+        return self.numbers[SCALE] * self.u[i]
+
+    def raw_entry(self, i):
+        return self.u[i]
+
+    def scale_of(self):
+        return self.numbers[SCALE]
+
+    def note(self, first, second):
+        self.numbers[N] += first
+
+    def move_along_drift(self, step):
+        pass
 
     def shift(self, i, amount):
         self.s[i] -= self.pace[WEIGHT_OF_V] / self.pace[FADED] * amount
@@ -99,10 +108,18 @@ class FollowedLagged(NamedTuple):
     s: Any  # (d,)
     pace: Any  # (4,)
 
-    entry_of = Lagged.entry_of
-    raw_entry = Lagged.raw_entry
-    scale_of = Lagged.scale_of
-    note = Lagged.note
+    def entry_of(self, i):
+        return self.numbers[SCALE] * (self.u[i] + self.numbers[LAG] * self.g[i])
+
+    def raw_entry(self, i):
+        return self.u[i] + self.numbers[LAG] * self.g[i]
+
+    def scale_of(self):
+        return self.numbers[SCALE]
+
+    def note(self, first, second):
+        self.numbers[N] += first
+        self.numbers[P] += second
 
     def shift(self, i, amount):
         self.s[i] -= self.pace[WEIGHT_OF_V] / self.pace[FADED] * amount

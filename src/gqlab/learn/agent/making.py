@@ -124,7 +124,7 @@ def _keeping(made: Settings, n: int) -> Keeping:
         **{name: np.zeros(made.n_envs + 1, dtype=np.int64) for name in ("oldest", "waiting")},
         "marks": np.zeros(N_MARKS, dtype=np.int64),
     }
-    return kind(**numbers, **arrays)  # type: ignore[no-any-return]
+    return kind(**numbers, **arrays)
 
 
 def _estimator(algorithm: Any, sizes: Sizes) -> Any:

@@ -139,7 +139,7 @@ def _solve(algorithm: Any, log: Encoded, agent: Replaying, theta: FloatArray) ->
     data = Empirical(log, agent.encoder, agent.target, agent.n_actions)
     if isinstance(algorithm, LeastSquaresGreedyGQ):
         return descend(data, theta, MOST_STEPS, lambda _: True), False
-    return algorithm.fit(data, theta, lambda _: True)  # type: ignore[no-any-return]
+    return algorithm.fit(data, theta, lambda _: True)
 
 
 def _encoded(live: Live, A: int) -> Encoded:

@@ -73,15 +73,15 @@ def first_needed(live: Live, A: int) -> int:
     return min(*used, *([] if len(rows) == 0 else [int(rows.min()) // A]))
 
 
-def moved(live: Live, A: int, n_observations: int, n_samples: int, first: int) -> Live:
-    """The same with room for so many, without the observations before ``first`` and the samples that have left."""
+def moved(live: Live, A: int, rooms: tuple[int, int], first: int) -> Live:
+    """The same with other rooms, without the observations before ``first`` and the samples that have left."""
     marks = live.stream.marks
     end, first_sample, last = marks.item(OBSERVATIONS), marks.item(FIRST), marks.item(LAST)
     before = capacities(live)
     parts: dict[str, NDArray[Any]] = {}
     for paths, room, kept, had in (
-        (BY_OBSERVATION, n_observations, slice(first, end), before[0]),
-        (BY_SAMPLE, n_samples, slice(first_sample, last), before[1]),
+        (BY_OBSERVATION, rooms[0], slice(first, end), before[0]),
+        (BY_SAMPLE, rooms[1], slice(first_sample, last), before[1]),
     ):
         for path in paths:
             old = part_of(live, path)
@@ -117,7 +117,7 @@ def packed(live: Live, A: int) -> Live:
     )
     marks, first = live.stream.marks, first_needed(live, A)
     used = marks.item(OBSERVATIONS) - first, marks.item(LAST) - marks.item(FIRST)
-    return moved(own, A, max(1, used[0]), max(1, used[1]), first)  # no array is empty that has rows
+    return moved(own, A, (max(1, used[0]), max(1, used[1])), first)  # no array is empty that has rows
 
 
 def with_room(live: Live, A: int, n_steps: int) -> Live:
@@ -131,7 +131,7 @@ def with_room(live: Live, A: int, n_steps: int) -> Live:
     first = first_needed(live, A)
     used = marks.item(OBSERVATIONS) - first, marks.item(LAST) - marks.item(FIRST)
     factor = GROWTH if stream.size[0] == 0 else SLACK
-    rooms = [max(n + extra, int(factor * n)) for n, extra in zip(used, more, strict=True)]
+    rooms = max(used[0] + more[0], int(factor * used[0])), max(used[1] + more[1], int(factor * used[1]))
     if rooms[0] * A >= 2**32:
         raise ValueError(f"replay: the table of {rooms[0]:,} observations of {A} actions is too large: give it a size")
-    return moved(live, A, *rooms, first)
+    return moved(live, A, rooms, first)
