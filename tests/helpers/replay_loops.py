@@ -37,6 +37,7 @@ class Replayed:
     average: np.ndarray
     offset: float = 0.0
     windows: list[Window] = field(default_factory=list)  # those that are kept
+    total: Any = 0.0  # SAGA's sum of all T
     waiting: dict[int, list[Step]] = field(default_factory=dict)
     n_updates: int = 0
     epsilon: float = 0.0
@@ -79,7 +80,10 @@ class Replayed:
         x = Window(phi, features(encoder, last.next_observation), total, discount)
         x.remembered = self.F(x, self.theta, self.omega)
         size = self.agent.replay.size
-        self.windows = [*self.windows, x][-size:] if size else [*self.windows, x]
+        self.windows.append(x)
+        self.total = self.total + x.remembered
+        if size and len(self.windows) > size:
+            self.total = self.total - self.windows.pop(0).remembered
 
     def drawn(self) -> Window:
         w, n = word(key(self.agent.seed, 0, REPLAY), self.n_updates), len(self.windows)
@@ -92,8 +96,8 @@ class Replayed:
         """What an update subtracts, but for the step sizes, (2, d)."""
         algorithm, f = self.agent.algorithm, self.F(x, self.theta, self.omega)
         if isinstance(algorithm, gq.SAGAGreedyGQ | gq.SAGAQLearning):
-            mean = np.mean([each.remembered for each in self.windows], axis=0)
-            old, x.remembered = x.remembered, f
+            mean, old = self.total / len(self.windows), x.remembered
+            x.remembered, self.total = f, self.total + (f - old)
             return f - old + mean
         if isinstance(algorithm, gq.VRGreedyGQ):
             if self.reference is None or self.since >= max(algorithm.batch_size, len(self.windows)):

@@ -80,7 +80,9 @@ class FollowedScaled(NamedTuple):
         return shift_scaled(self, i, amount)
 
     def write_out(self, d):
-        self.pace[WEIGHT_OF_V] /= self.numbers[SCALE]
+        more = rest_of_average(self)
+        for i in range(d):
+            self.s[i] += more * self.u[i]
         write_scaled(self, d)
 
     def least_scale(self):
@@ -134,9 +136,11 @@ class FollowedLagged(NamedTuple):
         self.s[i] -= self.pace[AVERAGE_LAG] * amount
 
     def write_out(self, d):
-        self.pace[WEIGHT_OF_V] /= self.numbers[SCALE]
+        write_average(self, 1.0, d)
+        more = rest_of_average(self)
+        for i in range(d):
+            self.s[i] += more * (self.u[i] + self.numbers[LAG] * self.g[i])
         write_lagged(self, d)
-        write_average(self, 1.0, d)  # else the lag of the average would grow without an end
 
     def least_scale(self):
         return LEAST_MEAN_SCALE
@@ -153,6 +157,17 @@ class FollowedLagged(NamedTuple):
 
     def acting(self):
         return AverageOf(self)
+
+
+@rule
+def rest_of_average(v):
+    """v is written out with a = 1, and so b = 1: how much of u + c g is left for s.
+
+    Were b to become b/a, it would grow with every projection, and b u and m s would be large and cancel.
+    """
+    more = (v.pace[WEIGHT_OF_V] - v.numbers[SCALE]) / v.pace[FADED]
+    v.pace[WEIGHT_OF_V] = 1.0
+    return more
 
 
 @rule

@@ -115,6 +115,7 @@ class Agent(Replaying):
         how = (self.encoder, self.n_actions, n_envs, algorithm, self.target, self.discount, self.epsilon, self.seed)
         self._live: Live = make_live(*how) if replay is None else make_keeping_live(Settings(*how, replay))
         begin_at(self._live, self.encoder, self.n_actions, self.initial_value)
+        self._segments = {}
         self._model: tuple[int, LinearQ] | None = None
         self.episodes = Episodes()
         self._worker: Worker = make_worker(self.env, self.encoder, self._live, self.episodes, self.seed)
@@ -287,6 +288,16 @@ class Agent(Replaying):
         from gqlab.learn.agent.saved import save_agent
 
         save_agent(self, path)
+
+    def checkpoint(self, path: str | os.PathLike[str]) -> None:
+        """The same for an agent that keeps many transitions: those that are new go into a file of their own.
+
+        Such files stand in a folder ``segments`` beside ``path`` and never change; the agent's file lists them, and is
+        replaced at once. :meth:`load` reads both. Without replay it is :meth:`save`.
+        """
+        from gqlab.learn.agent.saved import save_agent
+
+        save_agent(self, path, in_segments=True)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], env: Any = None, encoder: Any = None) -> Agent:

@@ -32,9 +32,10 @@ from gqlab.samples.streams import World, key
 #: The stream of random numbers that samples are drawn with.
 REPLAY = 33
 
-#: Numbers of a buffer: the observations in the table, and the samples that are kept: the first, and the end.
-OBSERVATIONS, FIRST, LAST = range(3)
-N_MARKS = 3
+#: Numbers of a buffer: the observations in the table; the samples that are kept, the first and the end; and the
+#: observations and the samples that stood before these, and have been dropped from the tables.
+OBSERVATIONS, FIRST, LAST, DROPPED_OBSERVATIONS, DROPPED_SAMPLES = range(5)
+N_MARKS = 5
 
 #: How the step from an observation ended: there is none yet; it led to the next observation, to the end of its
 #: episode, or to where the episode was cut off. Besides, as a bit: the action there was not a best one.
@@ -58,7 +59,7 @@ class Keeping(NamedTuple):
     trajectory: Any  # (n_observations,)  whose observation it is: of an environment, or of a log (the last)
     oldest: Any  # (n_envs + 1,)  of each trajectory: the first observation whose window is not complete,
     waiting: Any  # (n_envs + 1,)  and how many such there are
-    marks: Any  # (3,)
+    marks: Any  # (5,)
 
     def start(self, run):
         return np.uint32(0)
@@ -184,7 +185,7 @@ def make_way(live, keeping, samples, d, A):
 @rule
 def due(updates, t):
     """The updates that are due with step number t, from 1."""
-    return np.int64(math.floor(t * updates)) - np.int64(math.floor((t - 1) * updates))
+    return np.int64(math.floor(t * updates) - math.floor((t - 1) * updates))
 
 
 @rule

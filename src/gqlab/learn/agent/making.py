@@ -68,7 +68,7 @@ def make_keeping_live(made: Settings) -> Live:
     """The parts of an agent that replays, at its beginning."""
     encoder, A, d = made.encoder, made.n_actions, made.d
     checks.memory("encoder", encoder, 8 * d)
-    algorithm: Algorithm = QLearning(1.0) if isinstance(made.replay, Refit) else made.algorithm
+    algorithm: Algorithm = QLearning(1.0) if isinstance(made.replay, Refit) else made.algorithm.for_norm(1.0)
     n = FIRST_ROOM
     target = EpsilonGreedy(made.epsilon.first) if isinstance(algorithm, Sarsa) else made.target
     samples = samples_of(features_of(encoder, n, A), target, n, A)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,6 +26,7 @@ from gqlab.learn.agent.keeping import (
 from gqlab.learn.agent.live import DIVERGED, UPDATES, Live
 from gqlab.learn.agent.replay import Refit, Replay
 from gqlab.learn.agent.room import first_needed, keeps, with_room
+from gqlab.learn.agent.segments import Segment
 from gqlab.learn.fit.empirical import Empirical
 from gqlab.learn.fit.fitted import descend
 from gqlab.learn.fit.log_table import Encoded
@@ -54,6 +56,7 @@ class Replaying:
     replay: Replay | Refit | None
     _live: Live
     _worker: Worker
+    _segments: dict[Path, list[Segment]]  # those that this agent has in folders
 
     @property
     def buffer(self) -> Transitions:

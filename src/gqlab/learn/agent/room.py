@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gqlab.learn.agent.keeping import FIRST, LAST, OBSERVATIONS, Keeping
+from gqlab.learn.agent.keeping import DROPPED_OBSERVATIONS, DROPPED_SAMPLES, FIRST, LAST, OBSERVATIONS, Keeping
 from gqlab.learn.agent.live import Live
 from gqlab.support import checks
 
@@ -95,7 +95,7 @@ def moved(live: Live, A: int, rooms: tuple[int, int], first: int) -> Live:
     made = with_parts(live, parts)
     features = {name: parts[name] for name in ("places", "value") if name in parts}
     made = made._replace(samples=made.samples._replace(features=made.samples.features._replace(**features)))
-    made.stream.marks[:] = ends, 0, n
+    made.stream.marks[:] = ends, 0, n, marks[DROPPED_OBSERVATIONS] + first, marks[DROPPED_SAMPLES] + first_sample
     made.stream.oldest[:] = np.where(made.stream.waiting > 0, made.stream.oldest - first, 0)
     made.here[:] = np.maximum(made.here - first, 0)
     return made

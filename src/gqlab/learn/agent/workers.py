@@ -12,6 +12,7 @@ from gqlab.encoders.foreign import Foreign
 from gqlab.encoders.spaces import Flattener
 from gqlab.engine.held import hold
 from gqlab.learn.agent.live import BEGAN, ENDED, ENDED_ALONE, NOT_FINITE, STEPPED, Live, live_step
+from gqlab.learn.agent.room import keeps
 from gqlab.learn.environments import is_vector, single_spaces
 from gqlab.support import checks
 from gqlab.support.checks import FloatArray
@@ -46,10 +47,10 @@ class Episodes:
 
 
 class Featured:
-    """Observations as the features of an encoder that has no compiled part."""
+    """Observations as the features of an encoder that has no compiled part; with ``raw`` their own numbers behind."""
 
-    def __init__(self, flat: Flattener, encoder: Foreign) -> None:
-        self.flat, self.encoder = flat, encoder
+    def __init__(self, flat: Flattener, encoder: Foreign, raw: bool) -> None:
+        self.flat, self.encoder, self.raw = flat, encoder, raw
 
     def write(self, observation: Any, out: FloatArray) -> None:
         """Put the features of an observation into ``out``."""
@@ -57,11 +58,15 @@ class Featured:
 
     def flatten(self, observation: Any) -> FloatArray:
         """Of one observation, (K,)."""
-        return self.encoder.encode(self.flat.flatten(observation))
+        numbers = self.flat.flatten(observation)
+        features = self.encoder.encode(numbers)
+        return np.concatenate([features, numbers]) if self.raw else features
 
     def flatten_batch(self, observation: Any) -> FloatArray:
         """Of the observations of a vector environment, (n, K)."""
-        return self.encoder.encode_batch(self.flat.flatten_batch(observation))
+        numbers = self.flat.flatten_batch(observation)
+        features = self.encoder.encode_batch(numbers)
+        return np.hstack([features, numbers]) if self.raw else features
 
 
 class Worker:
@@ -76,7 +81,7 @@ class Worker:
         self.flat, self.A = single_spaces(env)
         self.d = self.A * encoder.n_features_out_
         #: What the compiled step is shown.
-        self.shown = Featured(self.flat, encoder) if isinstance(encoder, Foreign) else self.flat
+        self.shown = Featured(self.flat, encoder, keeps(live)) if isinstance(encoder, Foreign) else self.flat
         self.steps = 0
         self.held = hold(live)
 
