@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 import gqlab as gq
+from gqlab.learn.agent.core import arrays_of
 from helpers.agent_loops import Step, features, next_actions
 from helpers.plain_loops import projected
 from helpers.random_words import key, word
+
+
+def references(agent: gq.Agent) -> dict[str, int]:
+    """How often each of an agent's arrays is held."""
+    return {name: sys.getrefcount(array) for name, array in arrays_of(agent._live)}
+
 
 #: The stream of random numbers that samples are drawn with.
 REPLAY = 33

@@ -11,7 +11,7 @@ from sklearn.preprocessing import PolynomialFeatures
 
 import gqlab as gq
 from helpers.agent_loops import Step, Walk, coder
-from helpers.replay_loops import replayed
+from helpers.replay_loops import references, replayed
 
 STEPS = 260
 
@@ -69,6 +69,10 @@ def test_the_compiled_agent_is_the_plain_loop(name, way):
     agent = agent_of(env, algorithm, replay=WAYS[way], initial_value=first, target=target).learn(STEPS)
     assert {(step.terminated, step.truncated) for step in env.log} == {(False, False), (True, False), (False, True)}
     check(agent, env.log)
+    agent._make_room(100)
+    before = references(agent)
+    agent.learn(30)
+    assert references(agent) == before  # compiled code releases no array that it was lent, and keeps none
 
 
 @pytest.mark.parametrize("mode", ["NEXT_STEP", "SAME_STEP"])

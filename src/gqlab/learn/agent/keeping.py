@@ -40,7 +40,7 @@ N_MARKS = 5
 #: How the step from an observation ended: there is none yet; it led to the next observation, to the end of its
 #: episode, or to where the episode was cut off. Besides, as a bit: the action there was not a best one.
 OPEN, WENT_ON, TERMINATED, CUT_OFF = range(4)
-EXPLORED = 4
+HOW, EXPLORED = 3, 4
 
 
 class Keeping(NamedTuple):
@@ -134,7 +134,7 @@ def last_step(keeping, e):
 def complete(live, keeping, e, new, d, A):
     """Make samples of the windows of trajectory e that end at observation ``new``."""
     last = last_step(keeping, e)
-    over = keeping.end[last] & ~EXPLORED != WENT_ON
+    over = keeping.end[last] & HOW != WENT_ON
     cut = keeping.cuts == 1 and keeping.end[new] & EXPLORED != 0
     while keeping.waiting[e] > 0 and (over or cut or keeping.waiting[e] >= keeping.n_step):
         add_window(live, keeping, e, new, d, A)
@@ -159,7 +159,7 @@ def add_window(live, keeping, e, new, d, A):
         total += gamma * keeping.reward[k]
         gamma *= live.discount[0]
         last, k = k, np.int64(keeping.after[k])
-    if keeping.end[last] & ~EXPLORED == TERMINATED:
+    if keeping.end[last] & HOW == TERMINATED:
         gamma = 0.0
     keeping.oldest[e] = keeping.after[first]
     keeping.waiting[e] -= 1
@@ -207,19 +207,24 @@ def make_updates(live, keeping, n, d, A):
 def absorb(held, log, first, end, d, A):
     """Keep rows ``first`` … ``end − 1`` of a log like steps of an environment, and make the updates that are due."""
     live = held.part
+    for i in range(first, end):  # a part that were made before this loop Numba would release once too often
+        if live.counts[DIVERGED] == 0:
+            absorb_row(live, log, i, d, A)
+
+
+@rule
+def absorb_row(live, log, i, d, A):
+    """Row i of a log, like a step of an environment of its own."""
     keeping, e = at(live.stream, 0), len(live.status)
-    for i in range(first, end):
-        if live.counts[DIVERGED] != 0:
-            break
-        if not log.follows[i]:
-            close(live, e, d, A)
-            look_up(live, keeping, log, log.observation, i, i, d, A)
-        old = live.here[e]
-        goes_on = i + 1 < len(log.follows) and log.follows[i + 1]
-        look_up(live, keeping, log, log.next_observation, i, i + 1 if goes_on else -1, d, A)
-        join(keeping, old, live.here[e], e, log.reward[i], log.end[i])
-        complete(live, keeping, e, live.here[e], d, A)
-        make_updates(live, keeping, due(keeping.updates, i + 1), d, A)
+    if not log.follows[i]:
+        close(live, e, d, A)
+        look_up(live, log, log.observation, i, i, d, A)
+    old = live.here[e]
+    goes_on = i + 1 < len(log.follows) and log.follows[i + 1]
+    look_up(live, log, log.next_observation, i, i + 1 if goes_on else -1, d, A)
+    join(keeping, old, live.here[e], e, log.reward[i], log.end[i])
+    complete(live, keeping, e, live.here[e], d, A)
+    make_updates(live, keeping, due(keeping.updates, i + 1), d, A)
 
 
 class Logged(NamedTuple):
@@ -234,9 +239,10 @@ class Logged(NamedTuple):
 
 
 @rule
-def look_up(live, keeping, log, observation, i, acts, d, A):
+def look_up(live, log, observation, i, acts, d, A):
     """Put observation i of a log into the table, with the action of row ``acts`` (−1: none is known)."""
-    e, k, samples = len(live.status), keeping.marks[OBSERVATIONS], at(live.samples, 0)
+    keeping, samples = at(live.stream, 0), at(live.samples, 0)
+    e, k = len(live.status), keeping.marks[OBSERVATIONS]
     size = len(observation) // len(log.action)
     keeping.marks[OBSERVATIONS] = k + 1
     live.here[e] = k

@@ -13,8 +13,8 @@ from gqlab.encoders.foreign import Foreign
 from gqlab.engine.held import hold
 from gqlab.learn.agent.keeping import (
     CUT_OFF,
-    EXPLORED,
     FIRST,
+    HOW,
     LAST,
     OBSERVATIONS,
     OPEN,
@@ -96,7 +96,7 @@ class Replaying:
             log = _logged(chunk, self.encoder)
             for first in range(0, len(chunk), CHUNK):
                 end = min(first + CHUNK, len(chunk))
-                self._make_room(end - first)
+                self._make_room(end - first, in_log=first > 0)
                 absorb(self._worker.held, log, first, end, self._worker.d, self.n_actions)
         if isinstance(self.replay, Refit):
             self._refit()
@@ -106,10 +106,10 @@ class Replaying:
     def _warn(self) -> None:
         raise NotImplementedError
 
-    def _make_room(self, n_steps: int) -> None:
+    def _make_room(self, n_steps: int, in_log: bool = False) -> None:
         """Room for so many more steps, with arrays of their own where there is none."""
         if keeps(self._live):
-            self._take(with_room(self._live, self.n_actions, n_steps))
+            self._take(with_room(self._live, self.n_actions, n_steps, in_log))
 
     def _take(self, live: Live) -> None:
         """Go on with these parts."""
@@ -186,7 +186,7 @@ def _shown(rows: FloatArray, encoder: Any) -> FloatArray:
 def transitions_of(live: Live, n_actions: int) -> Transitions:
     """What an agent keeps, as data."""
     stream, first, end = live.stream, first_needed(live, n_actions), live.stream.marks.item(OBSERVATIONS)
-    how = stream.end[first:end] & ~np.uint8(EXPLORED)
+    how = stream.end[first:end] & HOW
     places = first + np.flatnonzero(how != OPEN)
     if not len(places):
         raise ValueError("buffer: nothing is kept yet")

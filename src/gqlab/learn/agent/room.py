@@ -62,14 +62,18 @@ def capacities(live: Live) -> tuple[int, int]:
     return len(live.stream.after), len(live.samples.row)
 
 
-def first_needed(live: Live, A: int) -> int:
-    """The first observation that is still of use: where nothing leaves, the first of all."""
+def first_needed(live: Live, A: int, in_log: bool = False) -> int:
+    """The first observation that is still of use: where nothing leaves, the first of all.
+
+    ``in_log``: the rows of a log are being taken in, and go on from where they are.
+    """
     marks = live.stream.marks
     if live.stream.size[0] == 0:
         return 0
     rows = live.samples.row[marks[FIRST] : marks[LAST]]
     waiting = live.stream.oldest[live.stream.waiting > 0]
-    used = [marks.item(OBSERVATIONS), *live.here.tolist(), *waiting.tolist()]
+    here = live.here if in_log else live.here[:-1]
+    used = [marks.item(OBSERVATIONS), *here.tolist(), *waiting.tolist()]
     return min(*used, *([] if len(rows) == 0 else [int(rows.min()) // A]))
 
 
@@ -120,7 +124,7 @@ def packed(live: Live, A: int) -> Live:
     return moved(own, A, (max(1, used[0]), max(1, used[1])), first)  # no array is empty that has rows
 
 
-def with_room(live: Live, A: int, n_steps: int) -> Live:
+def with_room(live: Live, A: int, n_steps: int, in_log: bool = False) -> Live:
     """An agent's parts with room for so many more steps; the same ones where there is room already."""
     stream, marks = live.stream, live.stream.marks
     n_observations, n_samples = capacities(live)
@@ -128,7 +132,7 @@ def with_room(live: Live, A: int, n_steps: int) -> Live:
     more = 2 * (n_steps + 2 * n_envs), n_steps + n_envs + int(stream.waiting.sum())
     if marks[OBSERVATIONS] + more[0] <= n_observations and marks[LAST] + more[1] <= n_samples:
         return live
-    first = first_needed(live, A)
+    first = first_needed(live, A, in_log)
     used = marks.item(OBSERVATIONS) - first, marks.item(LAST) - marks.item(FIRST)
     factor = GROWTH if stream.size[0] == 0 else SLACK
     rooms = max(used[0] + more[0], int(factor * used[0])), max(used[1] + more[1], int(factor * used[1]))

@@ -145,9 +145,9 @@ def joined(live: Live, A: int, parts: list[Arrays], segments: list[Segment]) -> 
     """
     marks, rooms = live.stream.marks, (len(live.stream.after), len(live.samples.row))
     dropped = marks.item(DROPPED_OBSERVATIONS), marks.item(DROPPED_SAMPLES)
-    first = (segments[0].observations[0], segments[0].samples[0]) if segments else dropped
     out: Arrays = {}
     for paths, which in ((BY_OBSERVATION, 0), (STAYS, 1)):
+        firsts = [s.observations[0] if which == 0 else s.samples[0] for s in segments]
         for path in paths:
             own = part_of(live, path)
             if own is None or not len(own):
@@ -155,8 +155,9 @@ def joined(live: Live, A: int, parts: list[Arrays], segments: list[Segment]) -> 
             missing = [k for k, part in enumerate(parts) if path not in part or part[path].ndim != 1]
             if missing:
                 raise ValueError(f"the file holds nothing of {path}: it is damaged")
-            left_out = (dropped[which] - first[which]) * (len(own) // rooms[which])
-            out[path] = np.concatenate([part[path] for part in parts])[max(left_out, 0) :]
+            width = len(own) // rooms[which]
+            left_out = [max(dropped[which] - first, 0) * width for first in (*firsts, dropped[which])]
+            out[path] = np.concatenate([part[path][n:] for part, n in zip(parts, left_out, strict=True)])
     rows = _counted(out, -dropped[0], A)
     for path in ("samples.row", "samples.next_row", "stream.after"):
         rows[path] = _unsigned(path, rows[path])
