@@ -27,11 +27,11 @@ mdp = gq.garnet(max(5, -(-2 * d // A)), A, 2, discount=0.95, seed=1)
 problem = gq.Problem(mdp, gq.random_features(mdp, dim=d, kind="gaussian"))
 n = 3000 * max(1, int(scale * np.clip(5e7 / (d * A + 20), 3_000, 99_000)) // 3000)
 for algorithm in (gq.GreedyGQ(0.02, 0.01, 100.0), gq.VRGreedyGQ(0.02, 0.01, 3000, 100.0)):
-    gq.run(problem, algorithm, 3000, 1, threads=1)
+    gq.run(problem, algorithm, 3000, n_runs=1, threads=1)
     times = []
     for _ in range(7):
         begin = time.perf_counter()
-        gq.run(problem, algorithm, n, 4, threads=1, record_every=10**9)
+        gq.run(problem, algorithm, n, n_runs=4, threads=1, record_every=10**9)
         times.append(time.perf_counter() - begin)
     print(min(times) / (4 * n) * 1e9)
 """

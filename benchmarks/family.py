@@ -27,7 +27,7 @@ def per_sample(problem: gq.Problem, algorithm: gq.Algorithm, n_samples: int, n_r
     """Nanoseconds for one sample of one run, on one thread."""
 
     def call() -> gq.RunResult:
-        return gq.run(problem, algorithm, n_samples, n_runs, record_every=10**9, threads=1, progress=False)
+        return gq.run(problem, algorithm, n_samples, n_runs=n_runs, record_every=10**9, threads=1, progress=False)
 
     used = int(call().samples[-1]) * n_runs
     return best_of(call) / used * 1e9

@@ -111,7 +111,7 @@ def agreement(table: Table) -> None:
     for algorithm in (VR, PLAIN):
         means = []
         for device, dtype, seed in (("cpu", "float64", 0), ("cuda", "float64", 1), ("cuda", "float32", 2)):
-            result = gq.run(problem, algorithm, 300_000, 400, seed, device=device, dtype=dtype)
+            result = gq.run(problem, algorithm, 300_000, n_runs=400, seed=seed, device=device, dtype=dtype)
             late = result.updates > 0.9 * result.updates[-1]
             norm = (problem.exact.gradient(result.theta[:, late]) ** 2).sum(axis=-1).mean(axis=-1)
             means.append((norm.mean(), norm.std(ddof=1) / np.sqrt(len(norm))))
@@ -134,4 +134,4 @@ def terminal_garnet() -> gq.FiniteMDP:
 
 
 def call(problem: gq.Problem, algorithm: gq.Algorithm, epochs: int, dtype: str) -> gq.RunResult:
-    return gq.run(problem, algorithm, 3000 * epochs, N_RUNS, record_every=3000, device="cuda", dtype=dtype)
+    return gq.run(problem, algorithm, 3000 * epochs, n_runs=N_RUNS, record_every=3000, device="cuda", dtype=dtype)

@@ -115,7 +115,7 @@ def steps(table: Table, scale: float) -> None:
 
         def seconds(n: int, problem: gq.Problem = problem) -> float:
             algorithm = gq.GreedyGQ(0.02, 0.01)
-            return least(lambda: gq.run(problem, algorithm, n, 1, record_every=10**9, threads=1), 5)
+            return least(lambda: gq.run(problem, algorithm, n, n_runs=1, record_every=10**9, threads=1), 5)
 
         name = f"{n_states:,} states: a step"
         seconds(short)

@@ -15,6 +15,6 @@ results = {
     "Greedy-GQ": gq.run(problem, gq.GreedyGQ(0.02, 0.05), **start),
     "VR-Greedy-GQ": gq.run(problem, gq.VRGreedyGQ(0.02, 0.05, batch_size=1000), **start),
 }
-ax = gq.compare_plot(results, problem, metric="mspbe")
+ax = gq.compare_plot(results, "mspbe")
 ax.set(title="Baird's star: the exact error J(θ)", ylim=(1e-5, 1e9))
 ax.figure.savefig("baird.png")

@@ -13,7 +13,7 @@ mdp = gq.garnet(seed=0)
 problem = gq.Problem(mdp, gq.random_features(mdp, dim=4))
 family = gq.GreedyGQ, gq.VRGreedyGQ, gq.AveragedGreedyGQ, gq.StreamingGreedyGQ, gq.SAGAGreedyGQ
 runs = {kind.__name__: gq.run(problem, kind(), n_samples=300_000, n_runs=8) for kind in family}
-multiples = {name: result.floor_multiple(problem) for name, result in runs.items()}
+multiples = {name: result.floor_multiple() for name, result in runs.items()}
 fig, ax = plt.subplots(figsize=(6.4, 3.0), layout="constrained")
 ax.hlines(list(multiples), 1, list(multiples.values()), linewidth=3)
 ax.plot(list(multiples.values()), list(multiples), "o", markersize=9)

@@ -17,6 +17,6 @@ algorithms = {
     "VR-Greedy-GQ, growing batches": gq.VRGreedyGQ(0.2, 0.2, batch_size=300, growth=1.5),
 }
 results = {name: gq.run(problem, algorithm, n_samples=120_000, n_runs=40) for name, algorithm in algorithms.items()}
-ax = gq.compare_plot(results, problem)
+ax = gq.compare_plot(results, "gradient")
 ax.set(title="The same steps, with and without the noise", ylim=(2e-7, None))
 ax.figure.savefig("variance.png")

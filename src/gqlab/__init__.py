@@ -37,10 +37,12 @@ if TYPE_CHECKING:
         VRGreedyGQ,
     )
     from gqlab.algorithms.schedules import Decay, LinearDecay
-    from gqlab.data import Transitions, collect, health
+    from gqlab.data import Health, Transitions, collect, health
     from gqlab.encoders import RBF, Fourier, Identity, OneHot, TileCoder
     from gqlab.grids.grid import grid, open_grid, vary
     from gqlab.grids.grid_result import GridResult
+    from gqlab.judge.deciding import decide
+    from gqlab.judge.decision import Decision
     from gqlab.lab import check
     from gqlab.lab.check import Trajectory, trajectory
     from gqlab.lab.curves import compare_plot
@@ -52,10 +54,11 @@ if TYPE_CHECKING:
     from gqlab.learn.agent.agent import Agent
     from gqlab.learn.agent.callbacks import Callback, CheckpointCallback, EvalCallback, StopOnReward
     from gqlab.learn.agent.replay import Refit, Replay
-    from gqlab.learn.evaluation import importance_sampling
+    from gqlab.learn.evaluation import ImportanceSampling, importance_sampling
     from gqlab.learn.fit.fit import fit
     from gqlab.learn.fit.fitted import LSPI, FittedQ
-    from gqlab.learn.linear_q import Evaluation, LinearQ
+    from gqlab.learn.linear_q import LinearQ
+    from gqlab.learn.playing import Evaluation, evaluate
     from gqlab.mdp.finite import FiniteMDP
     from gqlab.measure.watch import Watch, Watched
     from gqlab.operators import EpsilonGreedy, FixedPolicy, Greedy, Mellowmax, Operator, Softmax
@@ -75,8 +78,9 @@ LAZY = {
     "CheckpointCallback": "gqlab.learn.agent.callbacks",
     "Decay": "gqlab.algorithms.schedules",
     "EpsilonGreedy": "gqlab.operators",
+    "Decision": "gqlab.judge.decision",
     "EvalCallback": "gqlab.learn.agent.callbacks",
-    "Evaluation": "gqlab.learn.linear_q",
+    "Evaluation": "gqlab.learn.playing",
     "FiniteMDP": "gqlab.mdp.finite",
     "FittedQ": "gqlab.learn.fit.fitted",
     "FixedPolicy": "gqlab.operators",
@@ -85,7 +89,9 @@ LAZY = {
     "Greedy": "gqlab.operators",
     "GreedyGQ": "gqlab.algorithms",
     "GridResult": "gqlab.grids.grid_result",
+    "Health": "gqlab.data",
     "Identity": "gqlab.encoders",
+    "ImportanceSampling": "gqlab.learn.evaluation",
     "LSPI": "gqlab.learn.fit.fitted",
     "LeastSquaresGreedyGQ": "gqlab.algorithms",
     "LinearDecay": "gqlab.algorithms.schedules",
@@ -121,6 +127,8 @@ LAZY = {
     "baird": "gqlab.problems.baird",
     "collect": "gqlab.data",
     "compare_plot": "gqlab.lab.curves",
+    "decide": "gqlab.judge.deciding",
+    "evaluate": "gqlab.learn.playing",
     "fit": "gqlab.learn.fit.fit",
     "floor": "gqlab.lab.floor",
     "garnet": "gqlab.problems.garnet",
@@ -186,6 +194,7 @@ __all__ = [
     "Callback",
     "CheckpointCallback",
     "Decay",
+    "Decision",
     "EpsilonGreedy",
     "EvalCallback",
     "Evaluation",
@@ -197,7 +206,9 @@ __all__ = [
     "Greedy",
     "GreedyGQ",
     "GridResult",
+    "Health",
     "Identity",
+    "ImportanceSampling",
     "LeastSquaresGreedyGQ",
     "LinearDecay",
     "LinearQ",
@@ -232,6 +243,8 @@ __all__ = [
     "check",
     "collect",
     "compare_plot",
+    "decide",
+    "evaluate",
     "fit",
     "floor",
     "garnet",

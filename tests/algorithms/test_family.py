@@ -91,7 +91,7 @@ def loop_of(name: str, problem: gq.Problem, seed: int, run: int, radii: tuple[fl
 def test_every_member_is_its_formula_on_the_samples_of_the_run(name, radii, kind):
     problem = problem_of(kind)
     algorithm = replace(CASES[name][0], radius=radii[0], radius_omega=radii[1])
-    result = gq.run(problem, algorithm, N, 2, seed=4, theta0=np.full(4, 0.6), record_every=1)
+    result = gq.run(problem, algorithm, N, n_runs=2, seed=4, theta0=np.full(4, 0.6), record_every=1)
     for run in range(2):
         theta, omega = loop_of(name, problem, 4, run, radii)
         assert_close(result.theta[run], theta)
@@ -107,7 +107,7 @@ def test_every_member_is_its_formula_on_the_samples_of_the_run(name, radii, kind
 def test_least_squares_is_the_stationary_point_of_its_samples(kind, radius):
     problem = problem_of(kind)
     algorithm = gq.LeastSquaresGreedyGQ(first=20, growth=1.5, radius=radius)
-    result = gq.run(problem, algorithm, N, 1, seed=4, theta0=np.full(4, 0.6), record_every=1)
+    result = gq.run(problem, algorithm, N, n_runs=1, seed=4, theta0=np.full(4, 0.6), record_every=1)
     samples = samples_of(problem, 4, 0)
     z = np.array([np.full(4, 0.6), np.zeros(4)])
     theta, omega = family_loops.least_squares(problem, samples, z, radius, 20, 1.5)
@@ -121,7 +121,7 @@ def test_least_squares_is_the_stationary_point_of_its_samples(kind, radius):
 
 
 def theta_of(problem: gq.Problem, algorithm: gq.Algorithm, n: int = 200, **more) -> np.ndarray:
-    return gq.run(problem, algorithm, n, 2, theta0=np.full(4, 0.6), record_every=1, **more).theta
+    return gq.run(problem, algorithm, n, n_runs=2, theta0=np.full(4, 0.6), record_every=1, **more).theta
 
 
 def test_growth_1_with_new_samples_is_algorithm_1_bit_for_bit():
@@ -153,8 +153,8 @@ def test_the_size_of_the_features_does_not_matter(kind):
     """With features c·φ and the default steps, θ/c has the values that θ has with φ."""
     problem = problem_of("garnet")
     larger = gq.Problem(problem.mdp, 8.0 * problem.features)
-    usual = gq.run(problem, kind(), 400, 2, theta0=np.full(4, 0.8))
-    scaled = gq.run(larger, kind(), 400, 2, theta0=np.full(4, 0.1))
+    usual = gq.run(problem, kind(), 400, n_runs=2, theta0=np.full(4, 0.8))
+    scaled = gq.run(larger, kind(), 400, n_runs=2, theta0=np.full(4, 0.1))
     assert_close(8.0 * scaled.theta, usual.theta, 1e-9)
     if kind is not gq.LeastSquaresGreedyGQ:
         largest = (problem.features**2).sum(axis=-1).max()
@@ -172,12 +172,12 @@ def test_what_is_kept_in_a_grid_is_what_the_problem_needs(kind):
     large = gq.Problem(mdp, gq.random_features(mdp, dim=4))
     grid = gq.grid([large, small, large], kind(), 300, n_runs=2)
     for problem, result in zip([large, small, large], grid.results, strict=True):
-        alone = gq.run(problem, kind(), 300, 2)
+        alone = gq.run(problem, kind(), 300, n_runs=2)
         assert {name: array.shape for name, array in result.memory.items()} == {
             name: array.shape for name, array in alone.memory.items()
         }
         again = gq.run(problem, kind(), 600, resume=result)
-        assert np.array_equal(again.theta, gq.run(problem, kind(), 600, 2).theta)
+        assert np.array_equal(again.theta, gq.run(problem, kind(), 600, n_runs=2).theta)
 
 
 def test_the_family_takes_a_fixed_policy_and_ends_at_its_fixed_point():
@@ -185,8 +185,8 @@ def test_the_family_takes_a_fixed_policy_and_ends_at_its_fixed_point():
     policy = np.random.default_rng(0).dirichlet(np.ones(3), size=5)
     evaluation = gq.Problem(problem.mdp, problem.features, target=gq.FixedPolicy(policy))
     for kind in (gq.AveragedGreedyGQ, gq.SAGAGreedyGQ, gq.StreamingGreedyGQ, gq.LeastSquaresGreedyGQ):
-        result = gq.run(evaluation, kind(), 100_000, 3)
-        assert result.floor_multiple(evaluation) < 4, kind
+        result = gq.run(evaluation, kind(), 100_000, n_runs=3)
+        assert result.floor_multiple() < 4, kind
 
 
 # --- Counts ---------------------------------------------------------------------------------------------------------
@@ -226,7 +226,7 @@ def test_what_the_members_cost():
         (lambda: gq.NestedGreedyGQ(batch_size=1.5), "batch_size is 1.5"),
         (lambda: gq.SAGAGreedyGQ(eta_theta=-1.0), "eta_theta is -1.0"),
         (lambda: gq.AveragedGreedyGQ(radius=0), "radius is 0"),
-        (lambda: gq.check.batch_indices(gq.VRGreedyGQ(growth=2.0), 9000), "has batches that grow"),
+        (lambda: gq.check.batch_indices(gq.VRGreedyGQ(growth=2.0), 9000), "has growing batches"),
         (lambda: gq.check.batch_indices(gq.NestedGreedyGQ(), 9000), "has no batches"),
     ],
     ids=range(13),
@@ -238,5 +238,5 @@ def test_bad_parameters_get_one_line(make, message):
 
 
 def test_least_squares_is_a_method_for_the_cpu():
-    with pytest.raises(ValueError, match=r"^device is 'cuda', but LeastSquaresGreedyGQ runs on 'cpu' alone$"):
-        gq.run(problem_of("garnet"), gq.LeastSquaresGreedyGQ(), 100, 1, device="cuda")
+    with pytest.raises(ValueError, match=r"^device is 'cuda', but LeastSquaresGreedyGQ runs only on 'cpu'$"):
+        gq.run(problem_of("garnet"), gq.LeastSquaresGreedyGQ(), 100, n_runs=1, device="cuda")

@@ -16,8 +16,18 @@ ETA = (0.3, 0.2)
 def test_beta_0_is_greedy_gq_bit_for_bit(garnet_problem):
     theta0 = np.ones((RUNS, 4))
     for radius in (1.5 * 2, np.inf):
-        qrc = gq.run(garnet_problem, gq.QRC(*ETA, beta=0.0, radius=radius), N, RUNS, SEED, theta0, record_every=1)
-        plain = gq.run(garnet_problem, gq.GreedyGQ(*ETA, radius), N, RUNS, SEED, theta0, record_every=1)
+        qrc = gq.run(
+            garnet_problem,
+            gq.QRC(*ETA, beta=0.0, radius=radius),
+            N,
+            n_runs=RUNS,
+            seed=SEED,
+            theta0=theta0,
+            record_every=1,
+        )
+        plain = gq.run(
+            garnet_problem, gq.GreedyGQ(*ETA, radius), N, n_runs=RUNS, seed=SEED, theta0=theta0, record_every=1
+        )
         assert np.array_equal(qrc.theta, plain.theta)
         assert np.array_equal(qrc.omega, plain.omega)
 
@@ -25,7 +35,16 @@ def test_beta_0_is_greedy_gq_bit_for_bit(garnet_problem):
 @pytest.mark.parametrize("beta", [0.3, 1.0, 4.0])
 def test_runs_are_the_loop_of_the_formula(beta, garnet_problem):
     theta0, omega0 = np.array([[0.5, -0.5, 1.0, 0.0], [0.1, 0.2, -0.9, 1.0]])
-    result = gq.run(garnet_problem, gq.QRC(*ETA, beta, radius=1.6), N, RUNS, SEED, theta0, omega0, record_every=1)
+    result = gq.run(
+        garnet_problem,
+        gq.QRC(*ETA, beta, radius=1.6),
+        N,
+        n_runs=RUNS,
+        seed=SEED,
+        theta0=theta0,
+        omega0=omega0,
+        record_every=1,
+    )
     for run in range(RUNS):
         x = gq.trajectory(garnet_problem, N, SEED, run)
         expected = greedy_gq(garnet_problem, x, theta0, omega0, lambda t: ETA, radii=(1.6, 1.6), beta=beta)

@@ -35,7 +35,7 @@ def eta_at(eta, t: int) -> float:
 @pytest.mark.parametrize("vr", [False, True], ids=["GreedyGQ", "VRGreedyGQ"])
 def test_runs_are_the_loop_with_the_step_sizes_of_the_formula(pair, vr, garnet_problem):
     algorithm = replace(gq.VRGreedyGQ(*pair, batch_size=30) if vr else gq.GreedyGQ(*pair), radius=1.5, radius_omega=0.4)
-    result = gq.run(garnet_problem, algorithm, N, RUNS, SEED, THETA0, record_every=1)
+    result = gq.run(garnet_problem, algorithm, N, n_runs=RUNS, seed=SEED, theta0=THETA0, record_every=1)
 
     def etas(t):
         return eta_at(pair[0], t), eta_at(pair[1], t)
@@ -53,8 +53,8 @@ def test_runs_are_the_loop_with_the_step_sizes_of_the_formula(pair, vr, garnet_p
 
 
 def test_a_decay_of_power_0_is_the_number(garnet_problem):
-    decayed = gq.run(garnet_problem, gq.GreedyGQ(gq.Decay(0.3, power=0), 0.1), N, RUNS, SEED)
-    plain = gq.run(garnet_problem, gq.GreedyGQ(0.3, 0.1), N, RUNS, SEED)
+    decayed = gq.run(garnet_problem, gq.GreedyGQ(gq.Decay(0.3, power=0), 0.1), N, n_runs=RUNS, seed=SEED)
+    plain = gq.run(garnet_problem, gq.GreedyGQ(0.3, 0.1), N, n_runs=RUNS, seed=SEED)
     assert_close(decayed.theta, plain.theta, 1e-12)
 
 
@@ -62,7 +62,7 @@ def test_a_decay_of_power_0_is_the_number(garnet_problem):
 def test_a_decay_is_anytime(make, garnet_problem):
     """What is to come changes nothing of what has been, and a run that stops can go on."""
     algorithm = make(*PAIRS[1])
-    short, long = (gq.run(garnet_problem, algorithm, n, RUNS, SEED, record_every=15) for n in (45, 90))
+    short, long = (gq.run(garnet_problem, algorithm, n, n_runs=RUNS, seed=SEED, record_every=15) for n in (45, 90))
     assert np.array_equal(short.theta, long.theta[:, :4])
     assert np.array_equal(gq.run(garnet_problem, algorithm, 90, resume=short).theta, long.theta)
 
@@ -70,7 +70,7 @@ def test_a_decay_is_anytime(make, garnet_problem):
 def test_a_decay_is_saved_with_the_algorithm(tmp_path, garnet_problem):
     algorithm = gq.GreedyGQ(*PAIRS[3])
     assert algorithms.from_dict(algorithm.to_dict()) == algorithm
-    result = gq.run(garnet_problem, algorithm, N, RUNS, SEED)
+    result = gq.run(garnet_problem, algorithm, N, n_runs=RUNS, seed=SEED)
     result.save(tmp_path / "r.npz")
     back = gq.RunResult.load(tmp_path / "r.npz")
     assert back.algorithm == algorithm
@@ -79,10 +79,10 @@ def test_a_decay_is_saved_with_the_algorithm(tmp_path, garnet_problem):
 
 def test_a_grid_is_labelled_with_decays_and_finds_them(garnet_problem):
     decay = gq.Decay(0.3, after=20)
-    grid = gq.grid(garnet_problem, gq.vary(gq.GreedyGQ, eta_theta=[0.1, decay, 0.2]), N, RUNS)
+    grid = gq.grid(garnet_problem, gq.vary(gq.GreedyGQ, eta_theta=[0.1, decay, 0.2]), N, n_runs=RUNS)
     assert grid.labels["eta_theta"].tolist() == [0.1, decay, 0.2]
     [found] = grid.select(eta_theta=decay).results
-    assert np.array_equal(found.theta, gq.run(garnet_problem, gq.GreedyGQ(decay), N, RUNS).theta)
+    assert np.array_equal(found.theta, gq.run(garnet_problem, gq.GreedyGQ(decay), N, n_runs=RUNS).theta)
 
 
 def test_a_decay_can_be_called():

@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -19,7 +20,7 @@ from gqlab.cli import doctor
 from gqlab.cli import main as cli
 from gqlab.cli.commands import COMMANDS
 from gqlab.cli.main import main
-from gqlab.studies.rates import rates
+from gqlab.studies.rates.design import QUICK
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "cli.md").read_text()
@@ -53,7 +54,7 @@ def test_every_command_has_help_json_and_a_row_in_the_page(name, capsys):
 def test_the_page_names_no_command_that_is_gone_and_every_status():
     assert set(re.findall(r"^\| `gqlab (\w+)", PAGE, flags=re.M)) == set(COMMANDS)
     statuses = {int(status) for status in re.findall(r"^\| (\d+) \|", PAGE, flags=re.M)}
-    assert statuses == {0, 1, cli.BAD_INPUT, cli.INTERRUPTED, cli.NOBODY_READS}
+    assert statuses == {0, 1, cli.BAD_INPUT, cli.INTERRUPTED, cli.BROKEN_PIPE}
 
 
 @pytest.mark.parametrize("shell", re.findall(r"^\| (\w+)[^|]* \| `.*--tyro-print-completion", PAGE, flags=re.M))
@@ -79,7 +80,7 @@ def test_bad_input_and_a_missing_package_end_with_2(capsys, monkeypatch):
 def test_a_reader_that_goes_away_is_no_error():
     command = f"{sys.executable} -c 'from gqlab.cli.main import main; main([\"list\"])' | true"
     done = subprocess.run(["bash", "-c", f"{command}; exit ${{PIPESTATUS[0]}}"], capture_output=True, text=True)
-    assert (done.returncode, done.stdout, done.stderr) == (cli.NOBODY_READS, "", "")
+    assert (done.returncode, done.stdout, done.stderr) == (cli.BROKEN_PIPE, "", "")
 
 
 # --- JSON: one document, and nothing else. The slow commands' own tests parse theirs. ---------------------------------
@@ -96,12 +97,11 @@ def test_list_prints_json(capsys):
 
 
 def test_rates_prints_json(capsys, monkeypatch, tmp_path):
-    measured = rates.MeasuredRates(rates.QUICK, seed=3, quick=True, seconds=float("nan"))
-    monkeypatch.setattr(rates, "measure", lambda settings, seed, quick: measured)
+    monkeypatch.setattr("gqlab.cli.rates.QUICK", replace(QUICK, families=()))
     monkeypatch.setattr("gqlab.studies.rates.report.write", lambda measured, out: "table")
     found = json.loads(ended(capsys, "rates", "--json", "--quick", "--seed", "3", "--out", str(tmp_path))[1])
-    assert (found["seed"], found["quick"], found["seconds"], found["families"]) == (3, True, None, [])
-    assert found["settings"]["fractions"] == list(rates.QUICK.fractions)
+    assert (found["seed"], found["quick"], found["families"]) == (3, True, [])
+    assert found["settings"]["fractions"] == list(QUICK.fractions)
 
 
 # --- The doctor -------------------------------------------------------------------------------------------------------

@@ -35,7 +35,7 @@ class Counter(gymnasium.Env):
 
 def test_the_steps_of_the_environment_are_kept():
     actions = iter([0, 0, 0, 1, 0, 0, 1, 0])
-    chunk = gq.collect(Counter(), lambda observation: next(actions), n_steps=8).to_chunk()
+    chunk = gq.collect(Counter(), lambda rows: [next(actions)], n_steps=8).to_chunk()
     assert chunk.observations[:, 0].tolist() == [0, 1, 2, 0, 0, 1, 2, 0]
     assert chunk.next_observations[:, 0].tolist() == [1, 2, 3, 1, 1, 2, 3, 1]
     assert chunk.rewards.tolist() == [11, 12, 13, 11, 11, 12, 13, 11]
@@ -69,7 +69,7 @@ def test_all_actions_alike_unless_a_policy_says_otherwise():
 
 def test_probabilities_of_a_policy_are_drawn_from_and_kept():
     """2,000 draws of probability 0.8: the share is within 5 standard deviations, 0.045."""
-    data = gq.collect("CartPole-v1", lambda observation: [0.2, 0.8] if observation[2] > 0 else [1.0, 0.0], n_steps=4000)
+    data = gq.collect("CartPole-v1", lambda rows: np.where(rows[:, 2:3] > 0, [0.2, 0.8], [1.0, 0.0]), n_steps=4000)
     chunk = data.to_chunk()
     right = chunk.observations[:, 2] > 0
     assert not chunk.actions[~right].any()
@@ -110,11 +110,11 @@ BAD = [
     ({"env": "Pendulum-v1"}, "env: space is Box(-2.0, 2.0, (1,), float32): continuous actions are not supported, expected Discrete(n)"),
     ({"n_steps": 0}, "n_steps is 0, expected at least 1"),
     ({"seed": -1}, "seed is -1, expected at least 0 and below 4294967296"),
-    ({"policy": 3}, "policy is 3, expected a function of the observation, or None"),
-    ({"policy": lambda observation: 2}, "policy, its action is 2, expected at least 0 and below 2"),
-    ({"policy": lambda observation: 0.5}, "policy, its action is 0.5, expected a whole number"),
-    ({"policy": lambda observation: [0.5, 0.6]}, "policy, its probabilities sums to 1.1, expected 1"),
-    ({"policy": lambda observation: [1.0]}, "policy, its probabilities has shape (1,), expected (2,)"),
+    ({"policy": 3}, "policy is 3, expected a policy: a LinearQ, an Agent, a function of observations, a FixedPolicy or a table of probabilities"),
+    ({"policy": lambda rows: [2]}, "policy(observations)[0] is 2, expected at least 0 and below 2"),
+    ({"policy": lambda rows: [0.5]}, "policy(observations)[0] is 0.5, expected a whole number"),
+    ({"policy": lambda rows: [[0.5, 0.6]]}, "policy(observations)[0] sums to 1.1, expected 1"),
+    ({"policy": lambda rows: [0.5, 0.5]}, "policy(observations) has shape (2,), expected probabilities (1, 2), or an action for each"),
 ]  # fmt: skip
 
 

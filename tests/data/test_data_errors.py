@@ -43,10 +43,12 @@ ARRAYS = [
     ({"rewards": [0, 1]}, "rewards has 2 rows, expected 3 as of actions"),
     ({"rewards": [0, 1, np.nan]}, "rewards[2] is nan, expected a finite number"),
     ({"rewards": [[0, 1], [0, 1], [0, 1]]}, "rewards holds int64 of shape (3, 2), expected one number in each row"),
-    ({"actions": [0, -1, 0]}, "actions[1] is -1, expected a whole number from 0 to 65535"),
+    ({"actions": [0, -1, 0]}, "actions[1] is -1, expected a whole number from 0 to 65535; where actions are other numbers, action_labels=[...] lists them"),
     ({"actions": [0, 2, 0], "n_actions": 2}, "actions[1] is 2, expected a whole number from 0 to 1"),
-    ({"actions": [0, 0.37, 0]}, "actions[1] is 0.37, expected a whole number: continuous actions are not supported"),
-    ({"actions": [0, np.nan, 0]}, "actions[1] is nan, expected a whole number: continuous actions are not supported"),
+    ({"actions": [0, 0.37, 0]}, "actions[1] is 0.37, expected a whole number: continuous actions are not supported; "
+     "where these are a few fixed values, action_labels=[...] lists them"),
+    ({"actions": [0, np.nan, 0]}, "actions[1] is nan, expected a whole number: continuous actions are not supported; "
+     "where these are a few fixed values, action_labels=[...] lists them"),
     (
         {"actions": np.zeros((3, 2))},
         "actions has shape (3, 2): continuous actions, or several at once; expected one whole number in each row",
@@ -64,12 +66,12 @@ ARRAYS = [
     (
         {"next_observations": None, "terminated": None},
         "actions[2] is the last row of all, and neither terminated nor truncated: an episode without end; where the "
-        "recording just stopped, mark it as truncated, or give the next observations",
+        "recording just stopped, ends='truncated' marks all such rows, or give the next observations",
     ),
     (
         {"next_observations": None, "episodes": [0, 1, 1]},
         "actions[0] is the last row of its episode, and neither terminated nor truncated: an episode without end; where the "
-        "recording just stopped, mark it as truncated, or give the next observations",
+        "recording just stopped, ends='truncated' marks all such rows, or give the next observations",
     ),
     (
         {"next_observations": None, "terminated": None, "truncated": [1, 1, 1]},
@@ -95,14 +97,15 @@ def test_no_rows():
 
 
 FRAMES = [
-    (frame(obs=[0.0, np.nan, 2.0]), None, "df: column 'obs', row 1 is null, expected a value"),
+    (frame(obs=[0.0, np.nan, 2.0]), None, "df: nulls: 1 in column 'obs' (first: row 1); fill them, or leave them out: drop_nulls='rows' or drop_nulls='episodes'"),
     (frame(obs=[0.0, np.inf, 2.0]), None, "df: column 'obs', row 1, component 0 is inf, expected a finite number"),
     (pl.DataFrame({**GOOD, "obs": [0.0, float("nan"), 2.0]}), None, "df: column 'obs', row 1, component 0 is nan, expected a finite number"),
     (pa.table({**GOOD, "obs": [[0.0], [1.0, 2.0], [2.0]]}), None, "df: column 'obs', row 1 has length 2, expected 1"),
-    (pa.table({**GOOD, "obs": [[0.0], [None], [2.0]]}), None, "df: column 'obs', row 1, component 0 is null, expected a number"),
-    (pa.table({**GOOD, "obs": ["a", "b", "c"]}), None, "df: column 'obs' holds string, expected numbers"),
-    (frame(action=[0, 1, None]), None, "df: column 'action', row 2 is null, expected a value"),
-    (frame(action=[0, 1, 0.5]), None, "df: column 'action', row 2 is 0.5, expected a whole number: continuous actions are not supported"),
+    (pa.table({**GOOD, "obs": [[0.0], [None], [2.0]]}), None, "df: nulls: 1 in column 'obs' (first: row 1); fill them, or leave them out: drop_nulls='rows' or drop_nulls='episodes'"),
+    (pa.table({**GOOD, "obs": ["a", "b", "c"]}), None, "df: column 'next_obs' holds numbers, and column 'obs' text"),
+    (frame(action=[0, 1, None]), None, "df: nulls: 1 in column 'action' (first: row 2); fill them, or leave them out: drop_nulls='rows' or drop_nulls='episodes'"),
+    (frame(action=[0, 1, 0.5]), None, "df: column 'action', row 2 is 0.5, expected a whole number: continuous actions are not supported; "
+     "where these are a few fixed values, action_labels=[...] lists them"),
     (frame(obs=None, obs_0=[0.0, 1, 2], obs_1=[0.0, 1, np.inf]), None, "df: column 'obs_1', row 2 is inf, expected a finite number"),
     (frame(obs=None, obs_0=[0.0, 1, 2], obs_2=[0.0, 1, 2]), None, "columns: the numbers of 'obs_0', 'obs_2' are not consecutive"),
     (
@@ -115,7 +118,7 @@ FRAMES = [
         "columns['action']: there is no column 'lever'; there are 'obs', 'action', 'reward', 'next_obs', 'terminated', 'truncated'",
     ),
     (frame(), {"lever": "action"}, "columns, a key is 'lever', expected one of 'observation', 'action', 'reward', "
-     "'next_observation', 'terminated', 'truncated', 'done', 'last', 'episode', 'probability'"),
+     "'next_observation', 'terminated', 'truncated', 'done', 'last', 'episode', 'probability', 'time'"),
     (frame(), {"action": 3}, "columns['action'] is 3, expected the name of a column"),
     (frame(), {"action": ["obs", "reward"]}, "columns['action'] is ['obs', 'reward'], expected the name of a column"),
     (frame(), "action", "columns is 'action', expected a dictionary such as {'observation': 'x'}"),
@@ -285,7 +288,7 @@ def test_a_file_that_claims_an_impossible_number_of_actions(tmp_path, n_actions)
 @pytest.mark.parametrize("role", ["action", "obs", "reward"])
 def test_a_period_is_no_number(role):
     periods = pd.period_range("2024-01", periods=3, freq="M")
-    with pytest.raises(ValueError, match=f"df: column '{role}' holds '.*period.*', expected numbers"):
+    with pytest.raises(ValueError, match=f"df: column '{role}' holds '.*period.*'(, expected numbers|: make numbers)"):
         gq.Transitions.from_dataframe(frame(**{role: periods}))
     arrays = {"observations": [0, 1, 2], "actions": [0, 1, 0], "rewards": [0, 1, 2], "next_observations": [1, 2, 3]}
     argument = {"action": "actions", "obs": "observations", "reward": "rewards"}[role]
@@ -295,7 +298,10 @@ def test_a_period_is_no_number(role):
 
 def test_a_file_without_rows(tmp_path):
     pq.write_table(pa.Table.from_pandas(frame()).slice(0, 0), tmp_path / "log.parquet")
-    assert message_of(tmp_path / "log.parquet") == f"path: there is no transition in {tmp_path / 'log.parquet'}"
+    assert (
+        message_of(tmp_path / "log.parquet")
+        == f"path: {tmp_path / 'log.parquet'}: there is no transition, expected at least one"
+    )
 
 
 def test_a_missing_package_is_named_with_how_to_get_it(monkeypatch):

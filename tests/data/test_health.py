@@ -192,8 +192,8 @@ def moved(chunk, by, *, within):
     )
 
 
-def pump(observation):
-    return 2 if observation[1] >= 0 else 0
+def pump(rows):
+    return np.where(rows[:, 1] >= 0, 2, 0)
 
 
 ENVIRONMENTS = {
@@ -329,16 +329,16 @@ def test_bad_input():
         gq.health(data, encoder=3)
     with pytest.raises(ValueError, match="encoder takes observations of 1 numbers, and those of data have 2"):
         gq.health(data, encoder=gq.Fourier(2).fit([[0.0], [1.0]]))
-    with pytest.raises(ValueError, match=r"target is 3, expected a FixedPolicy, or a function"):
+    with pytest.raises(ValueError, match=r"target is 3, expected a policy: a LinearQ, an Agent, a function"):
         gq.health(data, target=3)
-    with pytest.raises(ValueError, match=r"target, its answer has shape \(2,\), expected \(100, 2\)"):
+    with pytest.raises(ValueError, match=r"target\(observations\) has shape \(2,\), expected probabilities \(100, 2\)"):
         gq.health(data, target=lambda observations: [0.5, 0.5])
     with pytest.raises(
-        ValueError, match=r"target is a table of shape \(4, 2\): the data have 2 actions and observations of 2"
+        ValueError, match=r"target is FixedPolicy.*, a policy for observations of 1 numbers, expected 2"
     ):
         gq.health(data, target=gq.FixedPolicy(np.full((4, 2), 0.5)))
     lake = gq.collect("FrozenLake-v1", n_steps=100)
-    with pytest.raises(ValueError, match="target has 2 states, and an observation of the data is"):
+    with pytest.raises(ValueError, match=r"target: its table has the states 0, ..., 1, but observation \d+ is"):
         gq.health(lake, target=gq.FixedPolicy(np.full((2, 4), 0.25)))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import importlib
 import inspect
+import operator
 import pkgutil
 import re
 from collections.abc import Iterator
@@ -87,6 +88,22 @@ def every_import(path: Path) -> set[str]:
             assert node.level == 0, path
             found |= {f"{node.module}.{alias.name}" for alias in node.names} & MODULES or {str(node.module)}
     return {name for name in found if name.partition(".")[0] == "gqlab"}
+
+
+def test_models_do_not_know_where_they_are_played_nor_data_who_collects_them():
+    """Imports in functions too: what makes a thing lies above it."""
+    graph = {name_of(path): every_import(path) for path in SOURCES}
+
+    def reached(start: str) -> set[str]:
+        found, waiting = set(), [start]
+        while waiting:
+            new = graph.get(waiting.pop(), set()) - found
+            found |= new
+            waiting.extend(new)
+        return found
+
+    assert "gqlab.learn.linear_q" not in reached("gqlab.learn.environments") | reached("gqlab.learn.playing")
+    assert "gqlab.data.collecting" not in reached("gqlab.data.transitions")
 
 
 def room_of(name: str) -> str:
@@ -184,6 +201,34 @@ def test_names_are_plain():
         names |= {node.name for node in nodes if isinstance(node, ast.FunctionDef)}
         found[name_of(path)] = {name.strip("_") for name in names} & QUAINT
     assert {name: words for name, words in found.items() if words} == {}
+
+
+#: Classes of studies, fits and logs that still share a name with another one: to become none.
+SHARED = {
+    "Cell", "Entry", "Episodes", "Family", "Measured", "Part", "Report", "Rows", "Scale",
+    "Setting", "Store", "Table", "Tried",
+}  # fmt: skip
+
+
+def test_a_class_has_a_name_of_its_own():
+    """One name, one meaning: no two modules define classes of the same name."""
+    where: dict[str, list[str]] = {}
+    for path in SOURCES:
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.ClassDef):
+                where.setdefault(node.name, []).append(name_of(path))
+    assert {name: modules for name, modules in where.items() if len(modules) > 1 and name not in SHARED} == {}
+
+
+def test_a_name_that_was_given_up_is_answered_by_the_new_one():
+    assert {"sweep": "vary", "open_sweep": "open_grid", "sweeps": "tasks"}.items() <= gqlab.RENAMED.items()
+    changes = (PACKAGE.parents[1] / "CHANGELOG.md").read_text().partition("\n## 0.1.0")[0]
+    for old, new in gqlab.RENAMED.items():
+        with pytest.raises(AttributeError, match=rf"^gqlab\.{old} is called gqlab\.{re.escape(new)} now$"):
+            getattr(gqlab, old)
+        assert callable(operator.attrgetter(new)(gqlab)) or inspect.ismodule(getattr(gqlab, new))
+        assert old not in gqlab.__all__
+        assert re.search(rf"`gq\.{old}\b[^|]*\|[^|]*`gq\.{re.escape(new)}\b", changes), (old, new)
 
 
 def test_the_docstring_of_run_names_every_algorithm():

@@ -60,7 +60,7 @@ def test_the_wheel_holds_the_package_whole_and_nothing_else(tree, wheel):
         "gqlab/py.typed",
         "gqlab/studies/paper/report.css",
         "gqlab/studies/paper/paper.mplstyle",
-        "gqlab/studies/compare/compare.css",
+        "gqlab/studies/page.css",
     } <= names
     assert f"{info}/licenses/LICENSE" in wheel.namelist()
     assert "gqlab = gqlab.cli.main:main" in wheel.read(f"{info}/entry_points.txt").decode()

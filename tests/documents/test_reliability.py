@@ -54,17 +54,16 @@ def test_no_policy_reward_or_value_of_a_theta_that_is_not_finite(target, bad):
 
 CASES = {
     "policy too large": (lambda: gq.Problem(MDP, 9 * PHI).policy([1e308] * 3), "theta is too large"),
-    "mspbe too large": (lambda: PROBLEM.exact.mspbe([1e308] * 3), "theta: the result leaves the finite numbers"),
-    "update_error problem": (lambda: gq.update_error(MDP, None), "problem is FiniteMDP(n_states=4, n_actions=2), expected a Problem"),
-    "update_error result": (lambda: gq.update_error(PROBLEM, "r.npz"), "result is 'r.npz', expected a RunResult"),
+    "mspbe too large": (lambda: PROBLEM.exact.mspbe([1e308] * 3), "theta: the result overflows"),
+    "update_error result": (lambda: gq.update_error("r.npz"), "result is 'r.npz', expected a RunResult"),
     "sampled_reward problem": (lambda: gq.sampled_reward(None, [0]), "problem is None, expected a Problem"),
     "analyse problem": (lambda: gq.theory.analyse(5, gq.VRGreedyGQ(radius=1.0)), "problem is 5, expected a Problem"),
-    "steps problem": (lambda: gq.theory.step_sizes("p", 10, 1.0), "problem is 'p', expected a Problem"),
+    "steps problem": (lambda: gq.theory.step_sizes("p", 10, radius=1.0), "problem is 'p', expected a Problem"),
     "edge problem": (lambda: gq.theory.mean_dynamics_step_sizes({}), "problem is {}, expected a Problem"),
-    "sharp": (lambda: gq.theory.best_steps(None, "interior", 1, 1, (1, 1)), "c is None, expected what gqlab.theory.sharp_constants"),
+    "sharp": (lambda: gq.theory.best_steps(None, "interior", batch_size=1, n_epochs=1, start=(1, 1)), "c is None, expected what gqlab.theory.sharp_constants"),
     "huge number": (lambda: gq.GreedyGQ(eta_theta=10**400), "eta_theta is 10000"),
     "huge entry": (lambda: PROBLEM.policy([10**400, 0, 0]), "theta is not an array of numbers"),
-    "huge count": (lambda: gq.update_error(PROBLEM, gq.run(PROBLEM, gq.GreedyGQ(), 5, 1), 2**70), "n_draws is 1180591620717411303424"),
+    "huge count": (lambda: gq.update_error(gq.run(PROBLEM, gq.GreedyGQ(), 5, n_runs=1), n_draws=2**70), "n_draws is 1180591620717411303424"),
     "complex": (lambda: PROBLEM.policy([1j, 0, 0]), "theta is not an array of numbers, but of complex128"),
     "complex features": (lambda: gq.Problem(MDP, PHI + 0j), "features is not an array of numbers, but of complex128"),
     "dates": (lambda: PROBLEM.policy(np.array(["2020"] * 3, "M8[D]")), "theta is not an array of numbers, but of datetime64[D]"),
@@ -87,18 +86,18 @@ CASES = {
     "features without memory": (lambda: gq.random_features(MDP, 10**15), "dim is 1000000000000000: that needs"),
     "trajectory without memory": (lambda: gq.trajectory(PROBLEM, 10**15), "n_samples is 1000000000000000: that needs"),
     "indices without memory": (lambda: gq.check.batch_indices(gq.VRGreedyGQ(), 10**15), "n_samples is 1000000000000000: that needs"),
-    "runs without memory": (lambda: gq.run(PROBLEM, gq.GreedyGQ(), 5, 10**15), "for n_runs = 1000000000000000, more than"),
+    "runs without memory": (lambda: gq.run(PROBLEM, gq.GreedyGQ(), 5, n_runs=10**15), "for n_runs = 1000000000000000, more than"),
     "batch without memory": (
-        lambda: gq.run(PROBLEM, gq.VRGreedyGQ(batch_size=2**32 - 1), 2**40, 1, record_every=2**40, threads=1000),
+        lambda: gq.run(PROBLEM, gq.VRGreedyGQ(batch_size=2**32 - 1), 2**40, n_runs=1, record_every=2**40, threads=1000),
         "algorithm is VRGreedyGQ(eta_theta=0.02, eta_omega=0.01, batch_size=4294967295, radius=inf): that needs",
     ),
     "steps that diverge": (
         lambda: gq.check.greedy_gq_steps(PROBLEM, gq.GreedyGQ(1e200, 1e200), [0] * 3, [0] * 3, gq.trajectory(PROBLEM, 50)),
-        "]: the update leaves the finite numbers",
+        "]: the update overflows",
     ),
     "an epoch that diverges": (
         lambda: gq.check.svrg_epoch(PROBLEM, gq.VRGreedyGQ(1e200, 1e200), [1] * 3, [1] * 3, gq.trajectory(PROBLEM, 9), [0, 1] * 9),
-        "]: the update leaves the finite numbers",
+        "]: the update overflows",
     ),
     "pseudo-gradient": (lambda: gq.check.pseudo_gradient(PROBLEM, [1e308] * 3, [1e308] * 3, (0, 0, 1)), "theta and omega are too large"),
     "operator shape": (lambda: gq.Softmax().policy(3.0), "q has shape (), expected (..., A)"),
@@ -107,7 +106,7 @@ CASES = {
     "table fit": (lambda: gq.FixedPolicy([[0.5, 0.5]]).policy([[1.0, 2.0, 3.0]]), "q has shape (1, 3), expected (..., 1, 2)"),
     "text for a number": (lambda: gq.Softmax("1.0"), "sigma is '1.0', expected a number"),
     "sweep of nothing": (lambda: gq.vary(5), "kind is 5, expected the class of an algorithm"),
-    "sweep of another": (lambda: gq.vary(gq.GreedyGQ, eta=[1.0]), "eta is no parameter of GreedyGQ"),
+    "sweep of another": (lambda: gq.vary(gq.GreedyGQ, eta=[1.0]), "eta is not a parameter of GreedyGQ"),
     "grid of nothing": (lambda: gq.grid(5, gq.GreedyGQ()), "problems[0] is 5, expected a Problem"),
     "radius of the theory": (lambda: gq.theory.sharp_constants(PROBLEM, 1e100), "radius is 1e+100, expected a finite number at least"),
 }  # fmt: skip
@@ -124,10 +123,10 @@ def test_message(case):
 
 def test_what_is_right_in_another_form_is_taken(garnet_problem):
     assert np.array_equal(gq.Softmax(2.0).policy([[0, 1]]), gq.Softmax(2.0).policy(np.array([[0.0, 1.0]])))
-    plain = gq.run(PROBLEM, gq.GreedyGQ(), 20, 2)
+    plain = gq.run(PROBLEM, gq.GreedyGQ(), 20, n_runs=2)
     for dtype in (np.dtype("float64"), np.float64, float, "float64"):
-        assert np.array_equal(gq.run(PROBLEM, gq.GreedyGQ(), 20, Two.TWO, dtype=dtype).theta, plain.theta)
-    assert gq.run(garnet_problem, gq.GreedyGQ(), 20, 2, dtype=np.float32).theta.dtype == np.float32
+        assert np.array_equal(gq.run(PROBLEM, gq.GreedyGQ(), 20, n_runs=Two.TWO, dtype=dtype).theta, plain.theta)
+    assert gq.run(garnet_problem, gq.GreedyGQ(), 20, n_runs=2, dtype=np.float32).theta.dtype == np.float32
     assert type(checks.integer("n", Two.TWO, least=0)) is int
     assert np.array_equal(gq.trajectory(PROBLEM, Two.TWO), gq.trajectory(PROBLEM, 2))
 
@@ -191,7 +190,7 @@ assert sys.stderr is None
 import gqlab as gq
 mdp = gq.garnet(seed=0)
 problem = gq.Problem(mdp, gq.random_features(mdp, dim=4))
-print(gq.run(problem, gq.GreedyGQ(), 50, 2, progress={progress}).theta.shape)
+print(gq.run(problem, gq.GreedyGQ(), 50, n_runs=2, progress={progress}).theta.shape)
 """
     done = without_stderr("-c", code)
     assert (done.returncode, done.stdout) == (0, "(2, 2, 4)\n")
@@ -268,7 +267,7 @@ def test_a_part_that_is_finished_while_it_is_looked_at_is_no_error(tmp_path, mon
 
 
 def test_rates_look_at_the_folder_before_they_compute(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("gqlab.studies.rates.rates.measure", lambda *_: pytest.fail("computed"))
+    monkeypatch.setattr("gqlab.studies.study.make_call", lambda *_: pytest.fail("computed"))
     (tmp_path / "file").write_text("")
     with pytest.raises(SystemExit):
         cli.main(["rates", "--quick", "--out", str(tmp_path / "file" / "deeper")])
@@ -287,21 +286,21 @@ problem = gq.Problem(mdp, gq.random_features(mdp, dim=4))
 
 LONG = {
     "sampled_reward": """
-gq.sampled_reward(problem, np.zeros(4), 5)
+gq.sampled_reward(problem, np.zeros(4), n_steps=5)
 print("go", flush=True)
-gq.sampled_reward(problem, np.zeros((3, 4)), 2**31 - 1)
+gq.sampled_reward(problem, np.zeros((3, 4)), n_steps=2**31 - 1)
 """,
     "update_error": """
-result = gq.run(problem, gq.GreedyGQ(), 50, 2, record_every=10)
-gq.update_error(problem, result, 5)
+result = gq.run(problem, gq.GreedyGQ(), 50, n_runs=2, record_every=10)
+gq.update_error(result, n_draws=5)
 print("go", flush=True)
-gq.update_error(problem, result, 2**31 - 1)
+gq.update_error(result, n_draws=2**31 - 1)
 """,
     "policy gradient": """
 large = gq.Problem(mdp, np.random.default_rng(0).random((5, 3, 70)))
-gq.run(large, gq.PolicyGradient(n_trajectories=1, horizon=5), 5, 1)
+gq.run(large, gq.PolicyGradient(n_trajectories=1, horizon=5), 5, n_runs=1)
 print("go", flush=True)
-gq.run(large, gq.PolicyGradient(n_trajectories=2**24 - 1, horizon=2**24 - 1), 2**48 - 1, 1, record_every=2**47)
+gq.run(large, gq.PolicyGradient(n_trajectories=2**24 - 1, horizon=2**24 - 1), 2**48 - 1, n_runs=1, record_every=2**47)
 """,
     "import": """
 print("go", flush=True)

@@ -314,7 +314,7 @@ def test_a_dimension_that_never_changes_is_constant():
         (gq.Fourier(order=0), "order is 0, expected at least 1"),
         (gq.Fourier(order=200), "order is 200: with 3 dimensions .* use a lower order, or max_interactions=2"),
         (gq.Fourier(max_interactions=0), "max_interactions is 0, expected at least 1"),
-        (gq.RBF(n_centers=1000), "n_centers is 1000: that are 1,000,000,000 centres, .* give centers"),
+        (gq.RBF(n_centers=1000), "n_centers is 1000: that makes 1,000,000,000 centres, .* give centers"),
         (gq.RBF(centers=[[0, 1]]), r"centers has shape \(1, 2\), expected \(\*, 3\)"),
         (gq.RBF(width=0), r"width\[0\] is .*0.0.*, expected a finite number at least 1e-100"),
         (gq.OneHot(), r"X\[0, 0\] is -?\d\.\d+, expected a whole number"),
@@ -423,7 +423,7 @@ def test_as_encoder_gives_an_encoder_back_and_refuses_the_rest():
     ("change", "message"),
     [
         ({"encoder": "os.system"}, r"values\['encoder'\] is 'os.system', expected one of 'TileCoder'"),
-        ({"parameters": {"n_tilings": 3}}, r"values\['parameters'\] of TileCoder: bins is missing, or not known"),
+        ({"parameters": {"n_tilings": 3}}, r"values\['parameters'\] of TileCoder: bins is missing or unknown"),
         ({"parameters": None}, r"values\['parameters'\] is None, expected a dict"),
         ({"fitted": {"low": [0]}}, r"low has shape \(1,\), expected \(3,\)"),
         ({"fitted": {}}, r"low has shape \(0,\), expected \(3,\)"),

@@ -88,9 +88,9 @@ def test_observations_that_are_not_of_the_space_are_named():
     good = NESTED.sample()
     for x, message in (
         ({**good, "b": (2, np.zeros(3))}, r"observation\['b'\]\[1\] has shape \(3,\), expected \(2, 2\)"),
-        ({"b": good["b"]}, r"observation is .*, expected one with the entry 'a'"),
-        ({**good, "b": (2,)}, r"observation\['b'\] is \(2,\), expected one with the entry 1"),
-        ([1, 2], r"observation is \[1, 2\], expected one with the entry 'a'"),
+        ({"b": good["b"]}, r"observation is .*, expected an entry 'a' in it"),
+        ({**good, "b": (2,)}, r"observation\['b'\] is \(2,\), expected an entry 1 in it"),
+        ([1, 2], r"observation is \[1, 2\], expected an entry 'a' in it"),
         ({**good, "b": ("two", good["b"][1])}, r"observation\['b'\]\[0\] is not an array of numbers"),
     ):
         with pytest.raises(ValueError, match=f"^{message}"):

@@ -139,7 +139,7 @@ def test_a_run_whose_operator_is_not_known_diverges_at_once(monkeypatch, garnet_
         return switch._replace(code=switch.code + 50) if isinstance(switch, Switch) else switch
 
     monkeypatch.setattr("gqlab.samples.tables.join_operators", unknown)
-    result = gq.run(garnet_problem, gq.GreedyGQ(), 100, 3)
+    result = gq.run(garnet_problem, gq.GreedyGQ(), 100, n_runs=3)
     assert result.diverged_at.tolist() == [0, 0, 0]
     assert not result.theta.any()
 
@@ -230,7 +230,7 @@ def assert_same(one: gq.RunResult, other: gq.RunResult) -> None:
 
 
 def test_the_same_seed_is_the_same_run_and_another_one_is_not(algorithm, garnet_problem):
-    one, again, other = (gq.run(garnet_problem, algorithm, SAMPLES, 3, seed) for seed in (5, 5, 6))
+    one, again, other = (gq.run(garnet_problem, algorithm, SAMPLES, n_runs=3, seed=seed) for seed in (5, 5, 6))
     assert_same(one, again)
     assert (one.theta[:, -1] != other.theta[:, -1]).any(axis=-1).all()
     assert (one.theta[0, -1] != one.theta[1, -1]).any()
@@ -255,18 +255,22 @@ def test_nor_does_one_that_is_watched(watched_algorithm, garnet_problem):
 
 
 def assert_independent(algorithm: gq.Algorithm, garnet_problem: gq.Problem, watch: Any) -> None:
-    whole = gq.run(garnet_problem, algorithm, SAMPLES, 7, record_every=1, threads=1, watch=watch)
+    whole = gq.run(garnet_problem, algorithm, SAMPLES, n_runs=7, record_every=1, threads=1, watch=watch)
     for n_runs, threads, every in ((7, 4, 1), (3, 2, 7), (1, 1, 1000)):
-        part = gq.run(garnet_problem, algorithm, SAMPLES, n_runs, threads=threads, record_every=every, watch=watch)
+        part = gq.run(
+            garnet_problem, algorithm, SAMPLES, n_runs=n_runs, threads=threads, record_every=every, watch=watch
+        )
         assert_part_of(part, whole)
         assert np.array_equal(part.output, whole.output[:n_runs])
 
 
 def test_a_run_does_not_depend_on_what_is_watched(watched_algorithm, garnet_problem):
     """Bit for bit on what; to the last digits on whether: that is other compiled code."""
-    watched = gq.run(garnet_problem, watched_algorithm, SAMPLES, 3, record_every=1, watch=WATCHES)
-    assert_part_of(gq.run(garnet_problem, watched_algorithm, SAMPLES, 3, record_every=1, watch=WATCHES[1]), watched)
-    assert_part_of(gq.run(garnet_problem, watched_algorithm, SAMPLES, 3, record_every=1), watched, 1e-12)
+    watched = gq.run(garnet_problem, watched_algorithm, SAMPLES, n_runs=3, record_every=1, watch=WATCHES)
+    assert_part_of(
+        gq.run(garnet_problem, watched_algorithm, SAMPLES, n_runs=3, record_every=1, watch=WATCHES[1]), watched
+    )
+    assert_part_of(gq.run(garnet_problem, watched_algorithm, SAMPLES, n_runs=3, record_every=1), watched, 1e-12)
 
 
 def test_resuming_from_files_at_several_stops_is_the_run_that_never_stopped(algorithm, garnet_problem, tmp_path):
@@ -278,8 +282,10 @@ def test_resuming_a_run_that_is_watched_is_the_one_that_never_stopped(watched_al
 
 
 def assert_resumable(algorithm: gq.Algorithm, garnet_problem: gq.Problem, tmp_path: Path, watch: Any) -> None:
-    whole = gq.run(garnet_problem, algorithm, SAMPLES, 3, 2, np.full(4, 0.5), record_every=17, watch=watch)
-    part = gq.run(garnet_problem, algorithm, 60, 3, 2, np.full(4, 0.5), record_every=17, watch=watch)
+    whole = gq.run(
+        garnet_problem, algorithm, SAMPLES, n_runs=3, seed=2, theta0=np.full(4, 0.5), record_every=17, watch=watch
+    )
+    part = gq.run(garnet_problem, algorithm, 60, n_runs=3, seed=2, theta0=np.full(4, 0.5), record_every=17, watch=watch)
     for n in (61, 135, 250, SAMPLES):
         part.save(tmp_path / "part.npz")
         part = gq.run(garnet_problem, algorithm, n, resume=gq.RunResult.load(tmp_path / "part.npz"))
@@ -288,16 +294,18 @@ def assert_resumable(algorithm: gq.Algorithm, garnet_problem: gq.Problem, tmp_pa
 
 
 def test_a_second_call_with_other_parameters_compiles_nothing(algorithm, garnet_problem):
-    gq.run(garnet_problem, algorithm, SAMPLES, 2)
+    gq.run(garnet_problem, algorithm, SAMPLES, n_runs=2)
     before = list(cpu.advance_block.signatures)
     other = algorithm_of(type(algorithm), OTHER)
     problem = gq.Problem(garnet_problem.mdp, 0.5 * garnet_problem.features, target=gq.Softmax(2.0))
-    gq.run(problem, other, 2 * SAMPLES, 5, 9, np.ones(4), record_every=3, threads=2)
+    gq.run(problem, other, 2 * SAMPLES, n_runs=5, seed=9, theta0=np.ones(4), record_every=3, threads=2)
     assert cpu.advance_block.signatures == before
 
 
 def test_single_precision_stays_close(compiled_again, garnet_problem):
-    single, double = (gq.run(garnet_problem, compiled_again, SAMPLES, 2, dtype=t) for t in ("float32", "float64"))
+    single, double = (
+        gq.run(garnet_problem, compiled_again, SAMPLES, n_runs=2, dtype=t) for t in ("float32", "float64")
+    )
     assert single.theta.dtype == np.float32
     assert 0 < np.abs(single.theta - double.theta).max() < 1e-4
 
@@ -309,12 +317,12 @@ def for_fixed_policy(problem: gq.Problem) -> gq.Problem:
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if algorithm_of(kind, SMALL).reads_operator])
 def test_a_fixed_target_policy_is_refused_where_a_policy_is_learned(kind, garnet_problem):
     with pytest.raises(ValueError, match=r"^target is FixedPolicy\(5 states, 3 actions\), but \w+ needs a softmax"):
-        gq.run(for_fixed_policy(garnet_problem), algorithm_of(kind, SMALL), SAMPLES, 2)
+        gq.run(for_fixed_policy(garnet_problem), algorithm_of(kind, SMALL), SAMPLES, n_runs=2)
 
 
 def test_a_fixed_target_policy_is_accepted_elsewhere(compiled_again, garnet_problem):
     if not compiled_again.reads_operator:
-        assert not gq.run(for_fixed_policy(garnet_problem), compiled_again, SAMPLES, 2).diverged.any()
+        assert not gq.run(for_fixed_policy(garnet_problem), compiled_again, SAMPLES, n_runs=2).diverged.any()
 
 
 def test_a_saved_algorithm_is_the_same_one(algorithm):
@@ -322,7 +330,7 @@ def test_a_saved_algorithm_is_the_same_one(algorithm):
 
 
 def test_names_that_go_away_warn():
-    with pytest.warns(DeprecationWarning, match=r"Operator.parameter goes away: use sigma, kappa or epsilon"):
+    with pytest.warns(DeprecationWarning, match=r"Operator.parameter is deprecated: use sigma, kappa or epsilon"):
         assert gq.Softmax(2.5).parameter == 2.5
 
 
@@ -342,7 +350,7 @@ mdp = gq.garnet(seed=0)
 problem = gq.Problem(mdp, gq.random_features(mdp, dim=4))
 for kind in [kind for kind in OWN_ALGORITHMS if kind.__name__ in sys.argv[3:]]:
     seen = seen_of(kind)
-    result = gq.run(problem, algorithm_of(kind, SMALL), 60, 2, theta0=np.full(4, 0.4), record_every=7, watch=seen)
+    result = gq.run(problem, algorithm_of(kind, SMALL), 60, n_runs=2, theta0=np.full(4, 0.4), record_every=7, watch=seen)
     np.savez(f"{sys.argv[2]}/{kind.__name__}.npz", **everything(result))
 """
 
@@ -366,7 +374,9 @@ def pure_python(tmp_path_factory, request) -> Path:
 def test_the_source_without_the_compiler_gives_the_same_run(algorithm, garnet_problem, pure_python):
     """The compiled run, with all that it watches and keeps, is that of the text on the page."""
     seen = seen_of(type(algorithm))
-    compiled = everything(gq.run(garnet_problem, algorithm, 60, 2, theta0=np.full(4, 0.4), record_every=7, watch=seen))
+    compiled = everything(
+        gq.run(garnet_problem, algorithm, 60, n_runs=2, theta0=np.full(4, 0.4), record_every=7, watch=seen)
+    )
     with np.load(pure_python / f"{type(algorithm).__name__}.npz") as interpreted:
         assert set(interpreted) == set(compiled)
         for name, expected in compiled.items():

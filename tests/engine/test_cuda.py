@@ -60,30 +60,39 @@ def cases(device: str) -> list[gq.RunResult]:
             gq.VRGreedyGQ(0.2, 0.1, 1, 50.0),
             gq.VRGreedyGQ(0.2, 0.1, 7, 0.3),
         ):
-            results.append(gq.run(problem, algorithm, 15, 2, 5, theta0, record_every=4, device=device))
+            results.append(
+                gq.run(problem, algorithm, 15, n_runs=2, seed=5, theta0=theta0, record_every=4, device=device)
+            )
     problems = [problem_of(VECTORS[3]), problem_of(VECTORS[4])]
     grid = gq.grid(
-        problems, [gq.GreedyGQ(0.2), *gq.vary(gq.VRGreedyGQ, batch_size=[3, 8])], 10, 2, [0, 1], device=device
+        problems,
+        [gq.GreedyGQ(0.2), *gq.vary(gq.VRGreedyGQ, batch_size=[3, 8])],
+        10,
+        n_runs=2,
+        seeds=[0, 1],
+        device=device,
     )
     vr = gq.VRGreedyGQ(batch_size=4)
     watch = [gq.Watch("gradient"), gq.Watch("mspbe", every=3), gq.Watch("reward", n_steps=3)]
-    half = gq.run(problems[0], vr, 8, 3, device=device, watch=watch)
+    half = gq.run(problems[0], vr, 8, n_runs=3, device=device, watch=watch)
     resumed = gq.run(problems[0], vr, 16, resume=half, device=device)
     softmax = problem_of(VECTORS[6])
     ending = gq.Problem(softmax.mdp, softmax.features[..., :4], softmax.behavior, softmax.target)  # of a usual size
     decaying = gq.QRC(gq.Decay(0.3, 5, 0.5), gq.Decay(0.2, 7, 1.0), beta=0.5)
     others = [
-        gq.run(ending, algorithm, 12, 2, device=device)
+        gq.run(ending, algorithm, 12, n_runs=2, device=device)
         for algorithm in (decaying, gq.ActorCritic(0.2, 0.1), gq.PolicyGradient(0.1, 2, 3))
     ]
-    family = [gq.run(problems[0], algorithm, 15, 2, 5, device=device) for algorithm in FAMILY]
-    half = [gq.run(problems[0], algorithm, 8, 2, 5, device=device) for algorithm in FAMILY]
+    family = [gq.run(problems[0], algorithm, 15, n_runs=2, seed=5, device=device) for algorithm in FAMILY]
+    half = [gq.run(problems[0], algorithm, 8, n_runs=2, seed=5, device=device) for algorithm in FAMILY]
     family += [gq.run(problems[0], a, 15, resume=h, device=device) for a, h in zip(FAMILY, half, strict=True)]
-    mixed = gq.grid(problems, gq.SAGAGreedyGQ(*ETAS), 15, 2, device=device).results
+    mixed = gq.grid(problems, gq.SAGAGreedyGQ(*ETAS), 15, n_runs=2, device=device).results
     # An even number of samples: rows in shared memory are longer by one, which must not be kept.
     mdp = gq.garnet(seed=0)
-    even = gq.run(gq.Problem(mdp, gq.random_features(mdp, dim=4)), gq.SAGAGreedyGQ(*ETAS), 15, 3, device=device)
-    sizes = gq.grid([problems[0], softmax], gq.GreedyGQ(0.2, 0.1), 10, 2, device=device).results  # another A and d
+    even = gq.run(gq.Problem(mdp, gq.random_features(mdp, dim=4)), gq.SAGAGreedyGQ(*ETAS), 15, n_runs=3, device=device)
+    sizes = gq.grid(
+        [problems[0], softmax], gq.GreedyGQ(0.2, 0.1), 10, n_runs=2, device=device
+    ).results  # another A and d
     return [*results, *grid.results, resumed, *others, *family, *mixed, even, *sizes]
 
 
@@ -127,7 +136,7 @@ def test_without_a_gpu_there_is_one_clear_line(garnet_problem, monkeypatch):
 
     monkeypatch.setattr(cuda, "is_available", lambda: False)
     with pytest.raises(ValueError, match=r"^device 'cuda': no CUDA GPU, or no driver for it, was found$"):
-        gq.run(garnet_problem, gq.GreedyGQ(), 10, 1, device="cuda")
+        gq.run(garnet_problem, gq.GreedyGQ(), 10, n_runs=1, device="cuda")
 
 
 def test_a_numpy_that_numba_cuda_does_not_know_is_named(monkeypatch):

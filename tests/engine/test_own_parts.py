@@ -146,7 +146,7 @@ def storm(problem: gq.Problem, x: gq.Trajectory, a: float) -> np.ndarray:
 
 
 def test_an_operator_of_ones_own_runs_compiled(own_problem):
-    result = gq.run(own_problem, gq.GreedyGQ(*ETA), N, RUNS, SEED, THETA0, record_every=1)
+    result = gq.run(own_problem, gq.GreedyGQ(*ETA), N, n_runs=RUNS, seed=SEED, theta0=THETA0, record_every=1)
     for run in range(RUNS):
         x = gq.trajectory(own_problem, N, SEED, run)
         expected = greedy_gq(own_problem, x, THETA0, np.zeros(4), lambda t: ETA)
@@ -156,7 +156,7 @@ def test_an_operator_of_ones_own_runs_compiled(own_problem):
 
 @pytest.mark.parametrize("a", [0.1, 0.6])
 def test_an_estimator_of_ones_own_is_its_recursion(own, garnet_problem, a):
-    result = gq.run(garnet_problem, own.STORM(*ETA, a), N, RUNS, SEED, THETA0, record_every=1)
+    result = gq.run(garnet_problem, own.STORM(*ETA, a), N, n_runs=RUNS, seed=SEED, theta0=THETA0, record_every=1)
     for run in range(RUNS):
         expected = storm(garnet_problem, gq.trajectory(garnet_problem, N, SEED, run), a)
         assert_close(result.theta[run], expected[:, 0], 1e-11)
@@ -164,16 +164,16 @@ def test_an_estimator_of_ones_own_is_its_recursion(own, garnet_problem, a):
 
 
 def test_storm_that_forgets_at_once_is_greedy_gq(own, garnet_problem):
-    result = gq.run(garnet_problem, own.STORM(*ETA, a=1.0), N, RUNS, SEED, THETA0, record_every=1)
-    plain = gq.run(garnet_problem, gq.GreedyGQ(*ETA), N, RUNS, SEED, THETA0, record_every=1)
+    result = gq.run(garnet_problem, own.STORM(*ETA, a=1.0), N, n_runs=RUNS, seed=SEED, theta0=THETA0, record_every=1)
+    plain = gq.run(garnet_problem, gq.GreedyGQ(*ETA), N, n_runs=RUNS, seed=SEED, theta0=THETA0, record_every=1)
     assert_close(result.theta, plain.theta, 1e-12)
     assert_close(result.omega, plain.omega, 1e-12)
 
 
 def test_what_an_estimator_of_ones_own_keeps_is_saved_and_resumed_bit_for_bit(own, garnet_problem, tmp_path):
     algorithm = own.STORM(*ETA)
-    whole = gq.run(garnet_problem, algorithm, N, RUNS, SEED, THETA0, record_every=7)
-    part = gq.run(garnet_problem, algorithm, 13, RUNS, SEED, THETA0, record_every=7)
+    whole = gq.run(garnet_problem, algorithm, N, n_runs=RUNS, seed=SEED, theta0=THETA0, record_every=7)
+    part = gq.run(garnet_problem, algorithm, 13, n_runs=RUNS, seed=SEED, theta0=THETA0, record_every=7)
     for n in (14, 35, N):
         assert set(part.memory) == {"theta", "v_G", "v_H", "theta_last", "omega_last"}
         part.save(tmp_path / "part.npz")
@@ -188,11 +188,11 @@ def test_what_an_estimator_of_ones_own_keeps_is_saved_and_resumed_bit_for_bit(ow
 def test_own_and_built_in_parts_share_a_grid(own, own_problem, garnet_problem):
     problems = [garnet_problem, own_problem]
     algorithms = [gq.GreedyGQ(*ETA), own.STORM(*ETA), own.STORM(*ETA, a=0.5)]
-    grid = gq.grid(problems, algorithms, N, RUNS, SEED, record_every=20)
+    grid = gq.grid(problems, algorithms, N, n_runs=RUNS, seeds=SEED, record_every=20)
     assert len(grid) == 6
     for label, result in grid:
         [algorithm] = [a for a in algorithms if a == result.algorithm]
-        alone = gq.run(problems[label["problem"]], algorithm, N, RUNS, SEED, record_every=20)
+        alone = gq.run(problems[label["problem"]], algorithm, N, n_runs=RUNS, seed=SEED, record_every=20)
         assert np.array_equal(result.theta, alone.theta)
         assert np.array_equal(result.omega, alone.omega)
     assert len({result.theta.tobytes() for result in grid.results}) == 6
@@ -200,8 +200,8 @@ def test_own_and_built_in_parts_share_a_grid(own, own_problem, garnet_problem):
 
 def test_a_subclass_without_a_word_more_is_the_algorithm_under_another_name(garnet_problem, tmp_path):
     kind = type("PlainAgain", (gq.GreedyGQ,), {})
-    result = gq.run(garnet_problem, kind(0.1), 100, 2)
-    assert np.array_equal(result.theta, gq.run(garnet_problem, gq.GreedyGQ(0.1), 100, 2).theta)
+    result = gq.run(garnet_problem, kind(0.1), 100, n_runs=2)
+    assert np.array_equal(result.theta, gq.run(garnet_problem, gq.GreedyGQ(0.1), 100, n_runs=2).theta)
     result.save(tmp_path / "r.npz")
     assert type(gq.RunResult.load(tmp_path / "r.npz").algorithm) is kind
 
@@ -209,7 +209,7 @@ def test_a_subclass_without_a_word_more_is_the_algorithm_under_another_name(garn
 def test_a_reward_cannot_be_watched_where_the_operator_cannot_act(own_problem):
     message = "watch: 'reward' needs a compiled policy, and EpsilonSoftmaxRule has no method act(self, row, q, p, A)"
     with pytest.raises(ValueError, match="^" + re.escape(message)):
-        gq.run(own_problem, gq.GreedyGQ(), 10, 1, watch=gq.Watch("reward"))
+        gq.run(own_problem, gq.GreedyGQ(), 10, n_runs=1, watch=gq.Watch("reward"))
 
 
 class WalkStep(NamedTuple):
@@ -233,10 +233,10 @@ class Walk(gq.Algorithm):
 
 @pytest.mark.long
 def test_an_estimator_needs_no_arrays_of_its_own(garnet_problem):
-    result = gq.run(garnet_problem, Walk(pace=0.25), N, RUNS, SEED, record_every=20)
+    result = gq.run(garnet_problem, Walk(pace=0.25), N, n_runs=RUNS, seed=SEED, record_every=20)
     assert np.array_equal(result.theta, np.broadcast_to(0.25 * result.updates[:, None], result.theta.shape))
-    assert np.array_equal(result.state, gq.run(garnet_problem, gq.GreedyGQ(), N, RUNS, SEED).state)
-    half = gq.run(garnet_problem, Walk(pace=0.25), 30, RUNS, SEED, record_every=20)
+    assert np.array_equal(result.state, gq.run(garnet_problem, gq.GreedyGQ(), N, n_runs=RUNS, seed=SEED).state)
+    half = gq.run(garnet_problem, Walk(pace=0.25), 30, n_runs=RUNS, seed=SEED, record_every=20)
     assert np.array_equal(gq.run(garnet_problem, Walk(pace=0.25), N, resume=half).theta, result.theta)
 
 
@@ -333,10 +333,10 @@ MISSING = {
     ),
     "weights of its own, compiled form of its base": (
         lambda _: softmax_with(weights=lambda self, q: q),
-        "operator Odd: it changes what its base does, and needs a compiled form too",
+        "operator Odd: it overrides what its base class does, and needs a compiled form too",
     ),
     "algorithm without an estimator": (
-        lambda problem: gq.run(problem, WithoutEstimator(), 10, 1),
+        lambda problem: gq.run(problem, WithoutEstimator(), 10, n_runs=1),
         "algorithm is <",
     ),
     "no step": (
@@ -352,7 +352,7 @@ MISSING = {
         "algorithm OddAlgorithm: ShortBegin.begin takes (self, world), expected begin(self, world, point, cursor, u, d, A)",
     ),
     "an array that is not declared": (
-        lambda problem: gq.run(problem, algorithm_with(Undeclared)(), 10, 1),
+        lambda problem: gq.run(problem, algorithm_with(Undeclared)(), 10, n_runs=1),
         "Undeclared: q is not in memory()",
     ),
     "the name of a built-in algorithm": (

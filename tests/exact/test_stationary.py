@@ -192,7 +192,7 @@ SINGULAR[:, 0, 0] = SINGULAR[:, 1, 1] = 1.0
                     target=gq.FixedPolicy([[0.0, 1.0], [0.0, 1.0]]),
                 ).exact.fixed_point
             ),
-            "features: A = E[φ(φ − γφ̂)ᵀ] is singular (rank 0 of 1): there is no one fixed point",
+            "features: A = E[φ(φ − γφ̂)ᵀ] is singular (rank 0 of 1): there is no unique fixed point",
         ),
         (
             lambda: problem_for("softmax 1", 0).exact.stationary_point(np.zeros(3)),

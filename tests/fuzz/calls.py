@@ -56,12 +56,12 @@ OPERATORS = [gq.Softmax(2.0), gq.Mellowmax(3.0), gq.Greedy(), gq.EpsilonGreedy(0
 
 @functools.cache
 def result() -> gq.RunResult:
-    return gq.run(SMALL, gq.GreedyGQ(), 40, 2, record_every=10)
+    return gq.run(SMALL, gq.GreedyGQ(), 40, n_runs=2, record_every=10)
 
 
 @functools.cache
 def batched() -> gq.RunResult:
-    return gq.run(SMALL, gq.VRGreedyGQ(batch_size=20), 40, 2, record_every=10)
+    return gq.run(SMALL, gq.VRGreedyGQ(batch_size=20), 40, n_runs=2, record_every=10)
 
 
 @functools.cache
@@ -71,7 +71,7 @@ def sharp() -> Any:
 
 @functools.cache
 def grid() -> gq.GridResult:
-    return gq.grid([SMALL], gq.vary(gq.GreedyGQ, eta_theta=[0.01, 0.02]), 20, 1)
+    return gq.grid([SMALL], gq.vary(gq.GreedyGQ, eta_theta=[0.01, 0.02]), 20, n_runs=1)
 
 
 #: What encoders are fitted to: whole numbers, for those that need them.
@@ -157,7 +157,7 @@ VALID: dict[str, Callable[[], st.SearchStrategy[Any]]] = {
     "batch_indices.algorithm": lambda: one(gq.VRGreedyGQ(batch_size=10)),
     "algorithms": lambda: one(gq.GreedyGQ(), [gq.GreedyGQ(), gq.VRGreedyGQ(batch_size=5)]),
     "kind": lambda: one("uniform", "gaussian"),
-    "sweep.kind": lambda: one(gq.GreedyGQ, gq.VRGreedyGQ),
+    "vary.kind": lambda: one(gq.GreedyGQ, gq.VRGreedyGQ),
     "n_samples": lambda: one(1, 20, 40, np.int16(30), Three.THREE),
     "n_runs": lambda: one(1, 2, None),
     "grid.n_runs": lambda: one(1, 2),
@@ -250,8 +250,6 @@ VALID: dict[str, Callable[[], st.SearchStrategy[Any]]] = {
     "sampling": lambda: one("markov", "iid"),
     "theorem": lambda: one("interior", "projected"),
     "c": lambda: one(sharp()),
-    "M": lambda: one(1, 1000, 10**9),
-    "T": lambda: one(1, 1000, 1e9),
     "start": lambda: one((1.0, 1.0), (0.0, 0.0)),
     "theta0_norm": lambda: one(0.0, 0.5, 1e3),
     "name": lambda: one("policy"),
@@ -284,7 +282,7 @@ VALID: dict[str, Callable[[], st.SearchStrategy[Any]]] = {
     "health.encoder": lambda: one(None, gq.Fourier(2), gq.TileCoder(2, 3), gq.OneHot(S)),
     "health.target": lambda: one(None, EVALUATION.target, lambda x: np.full((len(x), A), 1 / A)),
     "env": lambda: one("FrozenLake-v1", "CartPole-v1"),
-    "collect.policy": lambda: one(None, lambda observation: 1),
+    "collect.policy": lambda: one(None, lambda rows: np.ones(len(rows), int)),
     "observations": lambda: one([0, 1, 2], np.zeros((3, 2)), np.ones((3, 1), np.float32)),
     "next_observations": lambda: one(None, [1, 2, 3], np.zeros((3, 2))),
     "actions": lambda: one([0, 1, 0], np.zeros((3, 1))),
@@ -334,22 +332,29 @@ VALID: dict[str, Callable[[], st.SearchStrategy[Any]]] = {
     "rows": lambda: one(None, "shuffled", "drawn", "in order"),
     "checkpoint": lambda: one(None, "no/such/folder/passes.npz"),
     "fit.theta0": lambda: one(None),
+    "evaluate.policy": lambda: one(lambda rows: np.zeros(len(rows), int)),
     "importance_sampling.policy": lambda: one(lambda x: np.full((len(x), A), 1 / A)),
+    "policies": lambda: one({"uniform": lambda x: np.full((len(x), A), 1 / A), "table": np.full((S, A), 1 / A)}),
+    "decide.features": lambda: one("tabular", "trees", gq.Fourier(1)),
+    "baseline": lambda: one("log", "table"),
+    "methods": lambda: one(("solve",), ["solve", "wpdis", "dr", "wdr"], "wdr"),
+    "confidence": lambda: one(0.9, 0.99),
+    "reward_range": lambda: one(None, (-2, 2)),
+    "decide.discount": lambda: one(0.9, 0.0, 1.0),
     "engine": lambda: one(None, "threads"),
     "store": lambda: one(None, "store", "another/store"),
     "partial": lambda: one(True, False),
     "GridResult.to_parquet.path": lambda: one("sweep.parquet"),
     "kwargs": lambda: one({}, {"is_slippery": False}),
-    "metric": lambda: one(None, "gradient", "mspbe", lambda r: r.theta[:, :, 0]),
-    "RunResult.plot.problem": lambda: one(SMALL),
-    "RunResult.to_dataframe.problem": lambda: one(SMALL),
-    "RunResult.to_xarray.problem": lambda: one(SMALL),
-    "compare_plot.problem": lambda: one(SMALL),
+    "metric": lambda: one("gradient", "mspbe", lambda r: r.theta[:, :, 0]),
+    "RunResult.with_problem.problem": lambda: one(SMALL),
+    "RunResult.load.problem": lambda: one(None, SMALL),
+    "purpose": lambda: one("a metric"),
     "results": lambda: one({"one": result()}, {"one": result(), "two": result()}),
-    "metrics": lambda: one(None, "reward", ["mspbe", "value"]),
+    "metrics": lambda: one((), "reward", ["mspbe", "value"]),
     "x": lambda: one("samples", "updates"),
     "GridResult.plot.x": lambda: one("samples", "eta_theta"),
-    "GridResult.plot.problems": lambda: one(SMALL, [SMALL]),
+    "open_grid.problems": lambda: one(None, SMALL, [SMALL]),
     "per": lambda: one("algorithm", ["problem", "seed"]),
     "by": lambda: one(None, "eta_theta", ["algorithm", "seed"]),
     "largest": lambda: one(None, True),
@@ -399,7 +404,7 @@ def public_methods(owner: type) -> list[str]:
 
 #: What only carries results, or is made by no user.
 NOT_CALLED = {
-    gq.Algorithm, gq.Callback, gq.Evaluation, gq.Floor, gq.Trajectory, gq.UpdateError, gq.Watched, gq.RunResult, gq.GridResult, gq.Transitions, theory.Choice, theory.GreedyReport,
+    gq.Algorithm, gq.Callback, gq.Decision, gq.Evaluation, gq.Floor, gq.Health, gq.ImportanceSampling, gq.Trajectory, gq.UpdateError, gq.Watched, gq.RunResult, gq.GridResult, gq.Transitions, theory.Choice, theory.GreedyReport,
     theory.Practical, theory.Repair, theory.Report, theory.Schedule, theory.Sharp, theory.Statement, theory.StepSizes, theory.Tried,
 }  # fmt: skip
 

@@ -17,9 +17,10 @@ import numpy as np
 import pytest
 
 import gqlab as gq
+from gqlab.studies.archive import Archive
+from gqlab.studies.keys import Call
 from gqlab.studies.paper.jobs import Job, measure
 from gqlab.studies.paper.problems import ProblemSpec
-from gqlab.studies.paper.store import Store
 
 #: Damaged files of each format and kind of damage; ``make fuzz`` asks for more.
 CASES = int(os.environ.get("GQLAB_FUZZ_FILES", "60"))
@@ -29,21 +30,22 @@ JOB = Job(ProblemSpec("garnet", 0), gq.GreedyGQ(), n_samples=1000, n_runs=2, rec
 
 def write_result(folder: Path) -> Path:
     problem = gq.Problem(gq.garnet(seed=0), gq.random_features(gq.garnet(seed=0), dim=4))
-    gq.run(problem, gq.VRGreedyGQ(batch_size=50), 500, 3, record_every=50, watch=gq.Watch("mspbe")).save(
+    gq.run(problem, gq.VRGreedyGQ(batch_size=50), 500, n_runs=3, record_every=50, watch=gq.Watch("mspbe")).save(
         folder / "r.npz"
     )
     return folder / "r.npz"
 
 
 def write_job(folder: Path) -> Path:
-    store = Store(folder)
-    store.save(JOB, measure(JOB))
-    return store.path(JOB)
+    archive, call = Archive(folder), Call(measure, (JOB,))
+    archive.prepare()
+    archive.save(call.key, call.settings, measure(JOB))
+    return archive.path(call.key)
 
 
 def read_job(path: Path) -> Any:
-    """A store answers damage with a line on stderr and None: the job is computed again."""
-    found = Store(path.parent).load(JOB)
+    """An archive answers damage with a line on stderr and None: the job is computed again."""
+    found = Archive(path.parents[1]).load(Call(measure, (JOB,)))
     if found is None:
         raise ValueError("damaged")
     return found

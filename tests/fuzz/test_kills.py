@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gqlab.support.files import read_arrays
+from helpers.study_files import everything
 
 #: How often each command is killed.
 KILLS = int(os.environ.get("GQLAB_CHAOS_KILLS", "2"))
@@ -25,13 +25,22 @@ IN_A_ROW = 4
 
 TESTS = Path(__file__).parents[1]
 
-#: The paper's experiments, tiny; the second is the way of a user who saves and resumes.
+#: How often, at least, the studies are killed that take longer.
+KILLS_OF_STUDIES = 10
+
+#: Studies in small, by the arguments of the command line.
+STUDIES = {
+    "reproduce --quick": ["reproduce", "--quick", "--experiment", "garnet-gradient", "garnet-mspbe", "garnet-variance"],
+    "rates --quick": ["rates", "--quick"],
+}
+
+#: The paper's experiments, tiny; the second is the way of a user who saves and resumes; then studies in small.
 COMMANDS = {
     "reproduce": """
 import sys
 from gqlab.cli import reproduce as commands
 from studies.paper.conftest import Tiny
-commands.Scale = Tiny
+commands.Request = Tiny
 from gqlab.cli.main import main
 main(["reproduce", "--experiment", "baird", "--out", sys.argv[1]])
 """,
@@ -48,6 +57,9 @@ for n in range(first + 300, 30_001, 300):
     done = gq.run(problem, gq.VRGreedyGQ(batch_size=300), n, **({"n_runs": 4} if done is None else {"resume": done}))
     done.save(path)
 """,
+} | {
+    name: f"import sys; from gqlab.cli.main import main; main([*{arguments!r}, '--out', sys.argv[1]])"
+    for name, arguments in STUDIES.items()
 }
 
 
@@ -67,20 +79,6 @@ def finish(code: str, out: Path) -> float:
     return time.perf_counter() - begun
 
 
-def everything(out: Path) -> dict[str, object]:
-    """All files by name, byte for byte; of a finished job all but the time that it took."""
-    found: dict[str, object] = {}
-    for path in sorted(p for p in out.rglob("*") if p.is_file()):
-        name = str(path.relative_to(out))
-        if path.parent.name == "data":
-            arrays = read_arrays(path)
-            del arrays["seconds"]
-            found[name] = {key: (value.dtype.str, value.shape, value.tobytes()) for key, value in arrays.items()}
-        else:
-            found[name] = path.read_bytes().replace(bytes(out), b"OUT")
-    return found
-
-
 @pytest.mark.skipif(os.name == "nt", reason="signals")
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=[pytest.mark.long] * (name != "reproduce")) for name in COMMANDS]
@@ -91,11 +89,11 @@ def test_a_command_that_was_killed_ends_as_if_it_had_not_been(tmp_path, name):
     seconds = finish(code, tmp_path / "whole")
     expected = everything(tmp_path / "whole")
     assert expected == everything(tmp_path / "first")
-    assert len(expected) >= (12 if name == "reproduce" else 1)
-    killed = 0
-    for attempt in range(-(-KILLS // IN_A_ROW)):
+    assert len(expected) >= (1 if name == "resume" else 12)
+    killed, most = 0, max(KILLS, KILLS_OF_STUDIES) if name in STUDIES else KILLS
+    for attempt in range(-(-most // IN_A_ROW)):
         out = tmp_path / f"killed-{attempt}"
-        for _ in range(min(IN_A_ROW, KILLS - killed)):
+        for _ in range(min(IN_A_ROW, most - killed)):
             process = start(code, out)
             try:
                 process.communicate(timeout=float(rng.uniform(0, seconds)))

@@ -39,7 +39,15 @@ def run(**where: object) -> gq.GridResult:
     algorithms = gq.vary(gq.GreedyGQ, eta_theta=[0.01 * k for k in range(1, 11)])
     seeds = range(CELLS // 20)
     return gq.grid(
-        problems, algorithms, N_SAMPLES, N_RUNS, seeds, record_every=5000, threads=2, progress=False, **where
+        problems,
+        algorithms,
+        N_SAMPLES,
+        n_runs=N_RUNS,
+        seeds=seeds,
+        record_every=5000,
+        threads=2,
+        progress=False,
+        **where,
     )
 
 

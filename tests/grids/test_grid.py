@@ -37,7 +37,7 @@ def test_every_cell_is_the_run_of_its_parameters():
     assert len(grid) == 5 * 4 * 2
     for label, result in grid:
         [algorithm] = [a for a in algorithms if a == result.algorithm]
-        alone = gq.run(several[label["problem"]], algorithm, 100, 3, int(label["seed"]), record_every=20)
+        alone = gq.run(several[label["problem"]], algorithm, 100, n_runs=3, seed=int(label["seed"]), record_every=20)
         for name in ("theta", "omega", "updates", "samples", "output", "output_update"):
             assert np.array_equal(getattr(result, name), getattr(alone, name)), name
         assert result.metadata == alone.metadata
@@ -49,7 +49,7 @@ def test_problems_of_different_sizes_run_in_one_call(garnet_problem):
     several = [*problems(5)[:2], garnet_problem]
     grid = gq.grid(several, gq.GreedyGQ(0.1, 0.2), n_samples=100, n_runs=3, record_every=20)
     for label, result in grid:
-        alone = gq.run(several[label["problem"]], gq.GreedyGQ(0.1, 0.2), 100, 3, record_every=20)
+        alone = gq.run(several[label["problem"]], gq.GreedyGQ(0.1, 0.2), 100, n_runs=3, record_every=20)
         assert result.theta.tobytes() == alone.theta.tobytes()
     assert [result.theta.shape[-1] for result in grid.results] == [3, 3, 4]
     with pytest.raises(ValueError, match=r"theta0 has shape \(3,\), expected \(4,\)"):
@@ -59,7 +59,7 @@ def test_problems_of_different_sizes_run_in_one_call(garnet_problem):
 def test_a_cell_can_be_resumed(garnet_problem):
     grid = gq.grid(garnet_problem, gq.vary(gq.VRGreedyGQ, batch_size=[10, 20]), n_samples=100, n_runs=3, seeds=1)
     [half] = grid.select(batch_size=20).results
-    whole = gq.run(garnet_problem, gq.VRGreedyGQ(batch_size=20), 300, 3, 1)
+    whole = gq.run(garnet_problem, gq.VRGreedyGQ(batch_size=20), 300, n_runs=3, seed=1)
     assert np.array_equal(gq.run(garnet_problem, gq.VRGreedyGQ(batch_size=20), 300, resume=half).theta, whole.theta)
 
 

@@ -12,12 +12,12 @@ from helpers.made_results import Loaded, made_result, watched
 
 
 def made_grid(problem: gq.Problem, finals: list[list[float]], labels: dict[str, list], diverged: dict | None = None):
-    """A grid whose cell k has runs with these watched means of ‖∇J‖² at the end."""
+    """A grid, opened without its problems, whose cell k has runs with these watched means of ‖∇J‖² at the end."""
     results = []
     for k, runs in enumerate(finals):
         theta = np.full((len(runs), 3, problem.dim), 0.1 * k)
         values = np.stack([np.full(len(runs), 9.0), np.full(len(runs), 8.0), runs], axis=1)
-        results.append(made_result(problem, theta, (diverged or {}).get(k), watched=watched(values)))
+        results.append(made_result(problem, theta, (diverged or {}).get(k), watched=watched(values), problem=None))
     return gq.GridResult(results, {name: np.array(column) for name, column in labels.items()})
 
 
@@ -80,14 +80,10 @@ def test_an_exact_metric_is_that_of_the_cells_own_problem():
                 for problem, result in ((problems[k // 2], results[k]) for k in range(4))
             ]
         )
-        chosen = grid.best(metric, problems, per="problem").labels["score"]
+        chosen = grid.best(metric, per="problem").labels["score"]
         assert np.allclose(chosen, [better(scores[:2]), better(scores[2:])])
         both = better(scores[[0, 2]].mean(), scores[[1, 3]].mean())
-        assert np.allclose(grid.best(metric, problems, per=["seed"]).labels["score"], both)
-    with pytest.raises(ValueError, match=r"problems\[1\] is .*, which is not the one of this result"):
-        grid.best("mspbe", [problems[0], problems[0]], per="problem")
-    with pytest.raises(ValueError, match="problems has 1, expected those of the grid, at least 2"):
-        grid.best("mspbe", problems[0], per="problem")
+        assert np.allclose(grid.best(metric, per=["seed"]).labels["score"], both)
 
 
 def test_the_table_leaves_out_what_does_not_vary_and_counts_the_diverged(garnet_problem):
@@ -132,7 +128,7 @@ def test_results_that_are_loaded_are_asked_for_one_at_a_time(garnet_problem):
 def test_the_long_form_has_every_record_of_every_run_once(garnet_problem):
     theta = np.random.default_rng(1).normal(size=(2, 3, 4))
     result = made_result(garnet_problem, theta, [-1, 15], watched=watched(np.arange(6.0).reshape(2, 3)))
-    frame = result.to_dataframe(garnet_problem, ["mspbe", "reward"])
+    frame = result.to_dataframe(["mspbe", "reward"])
     assert len(frame) == 6
     for k, (run, record) in enumerate(np.ndindex(2, 3)):
         row = frame.iloc[k]
@@ -150,7 +146,7 @@ def test_the_long_form_has_every_record_of_every_run_once(garnet_problem):
     grid = gq.GridResult(
         [result, result], {"problem": np.array([0, 0]), "eta_theta": np.array([0.1, gq.Decay(0.3)], object)}
     )
-    whole = grid.to_dataframe(garnet_problem)
+    whole = grid.to_dataframe("gradient")
     assert whole.cell.tolist() == [0] * 6 + [1] * 6
     assert set(whole.eta_theta) == {0.1, str(gq.Decay(0.3))}
     assert whole.iloc[6:].theta_3.tolist() == frame.theta_3.tolist()
@@ -159,7 +155,7 @@ def test_the_long_form_has_every_record_of_every_run_once(garnet_problem):
 def test_the_dataset_has_named_axes_and_shorter_cells_are_filled_up(garnet_problem):
     theta = np.random.default_rng(1).normal(size=(2, 3, 4))
     long, short = made_result(garnet_problem, theta), made_result(garnet_problem, theta[:1, :2], [5])
-    one = long.to_xarray(garnet_problem)
+    one = long.to_xarray("mspbe")
     assert one.theta.dims == ("run", "record", "feature")
     assert np.array_equal(one.theta, theta)
     assert np.allclose(one.mspbe, garnet_problem.exact.mspbe(theta))
@@ -188,14 +184,15 @@ def test_a_missing_package_is_named_in_one_line(garnet_problem, monkeypatch, pac
     ("call", "message"),
     [
         (lambda g, p: g.best("gradients"), "metric is 'gradients', expected one of 'gradient'"),
-        (lambda g, p: g.best("value"), "metric is 'value', which was not watched: give the problem, or run with watch="),
+        (lambda g, p: g.best("value"), "metric is 'value', which was not watched and needs the problem: use .*, or problems= of open_grid"),
+        (lambda g, p: g.best(p), r"metric is Problem\(.*\): a result knows its problem, give a metric such as 'gradient' alone"),
         (lambda g, p: g.best(lambda r: np.zeros(7)), r"metric gives shape \(7,\), expected a number, \(2,\) or \(2, 3\)"),
         (lambda g, p: g.best(lambda r: 1 / 0), "metric fails: ZeroDivisionError: division by zero"),
         (lambda g, p: g.best(per="eta"), "per is 'eta', expected one of 'problem', 'seed'"),
         (lambda g, p: g.best(largest=1), "largest is 1, expected True or False"),
-        (lambda g, p: g.best(problems=["lake"]), r"problems\[0\] is 'lake', expected a Problem"),
-        (lambda g, p: g.to_dataframe(metrics="mspbe"), "metrics is 'mspbe': give the problem, too"),
-        (lambda g, p: g.to_xarray(p, ["mspbe", 3]), "metrics is 3, expected one of 'gradient', 'mspbe'"),
+        (lambda g, p: g.to_dataframe("mspbe"), "metrics is 'mspbe', which needs the problem, and files do not hold it: use result.with"),
+        (lambda g, p: g.to_xarray(p), r"metrics is Problem\(.*\): a result knows its problem"),
+        (lambda g, p: g.to_xarray(["mspbe", 3]), "metrics is 3, expected one of 'gradient', 'mspbe'"),
         (lambda g, p: g.to_dataframe(iterates="all"), "iterates is 'all', expected True or False"),
     ],
 )  # fmt: skip

@@ -11,8 +11,11 @@ import gqlab as gq
 from gqlab.measure.watch import Watched
 
 
-def made_result(problem: gq.Problem, theta: Any, diverged_at: Any = None, **changes: Any) -> gq.RunResult:
-    """A result of GreedyGQ with these recorded θ, (n_runs, n_records, d), one record every 10 updates."""
+def made_result(problem: gq.Problem, /, theta: Any, diverged_at: Any = None, **changes: Any) -> gq.RunResult:
+    """A result of GreedyGQ with these recorded θ, (n_runs, n_records, d), one record every 10 updates.
+
+    It knows its problem; with ``problem=None`` it is one that was loaded without it.
+    """
     theta = np.asarray(theta, dtype=float)
     n_runs, n_records, _ = theta.shape
     updates = 10 * np.arange(n_records)
@@ -33,6 +36,7 @@ def made_result(problem: gq.Problem, theta: Any, diverged_at: Any = None, **chan
             "algorithm": gq.GreedyGQ().to_dict(), "problem": problem.fingerprint, "seed": 0, "dtype": "float64",
             "n_samples": int(updates[-1]), "record_every": 10, "watch": [], "versions": {},
         },
+        "problem": problem,
     }  # fmt: skip
     return gq.RunResult(**{**fields, **changes})
 

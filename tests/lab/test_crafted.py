@@ -27,7 +27,7 @@ def problem():
 
 @pytest.fixture(scope="module")
 def result(problem):
-    return gq.run(problem, ALGORITHM, 500, 3, record_every=250, watch=gq.Watch("mspbe"))
+    return gq.run(problem, ALGORITHM, 500, n_runs=3, record_every=250, watch=gq.Watch("mspbe"))
 
 
 def array(name, change):
@@ -137,12 +137,12 @@ def test_a_file_with_the_same_content_is_not_loaded_or_not_resumed(tmp_path, pro
 @pytest.mark.parametrize("name", ["theta", "updates", "state", "memory", "watched", "metadata"])
 @pytest.mark.parametrize("value", [None, 5, "text", {}, []], ids=str)
 def test_a_result_with_something_else_in_place_of_an_array_is_not_resumed(problem, result, name, value):
-    with pytest.raises(ValueError, match=r"^resume: that result is not one that gqlab\.run gave"):
+    with pytest.raises(ValueError, match=r"^resume: that result is not one of gqlab\.run's"):
         gq.run(problem, ALGORITHM, 1000, resume=dataclasses.replace(result, **{name: value}))
 
 
 def test_what_was_not_changed_is_resumed(problem, result):
-    whole = gq.run(problem, ALGORITHM, 1000, 3, record_every=250, watch=gq.Watch("mspbe"))
+    whole = gq.run(problem, ALGORITHM, 1000, n_runs=3, record_every=250, watch=gq.Watch("mspbe"))
     # Views with gaps between their numbers are copied before compiled code reads them.
     strided = {name: np.repeat(getattr(result, name), 2, axis=0)[::2] for name in ("theta", "omega", "state", "output")}
     for half in (result, dataclasses.replace(result, **strided)):

@@ -204,7 +204,7 @@ CASES = {
     ),
     "a passenger who is not in the table": (
         lambda: gq.FiniteMDP.from_gymnasium("Taxi-v4", fickle_passenger=True),
-        "fickle_passenger is True: the table P of Taxi-v4 does not know of it, expected False",
+        "fickle_passenger is True: the table P of Taxi-v4 does not describe it, expected False",
     ),
     "not toy text": (
         lambda: gq.FiniteMDP.from_gymnasium("CartPole-v1"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -88,11 +90,14 @@ def test_of_two_stationary_points_that_with_the_smaller_objective_is_taken():
 @pytest.mark.parametrize("kind", [gq.SAGAGreedyGQ, gq.VRGreedyGQ, gq.NestedGreedyGQ])
 def test_the_multiple_is_a_ratio_of_means(kind):
     problem = problem_of()
-    result = gq.run(problem, kind(radius=50.0), 6050, 4, seed=3, theta0=np.ones(4))
+    result = gq.run(problem, kind(radius=50.0), 6050, n_runs=4, seed=3, theta0=np.ones(4))
     n = int(result.samples[-1])
-    each = [gq.floor(problem, n, 3, k, theta0=np.ones(4), theta=result.theta[k, -1]).gradient_squared for k in range(4)]
+    each = [
+        gq.floor(problem, n, seed=3, run=k, theta0=np.ones(4), theta=result.theta[k, -1]).gradient_squared
+        for k in range(4)
+    ]
     gradient = (problem.exact.gradient(result.theta[:, -1]) ** 2).sum(axis=-1)
-    assert result.floor_multiple(problem) == pytest.approx(gradient.mean() / np.mean(each), rel=1e-6)
+    assert result.floor_multiple() == pytest.approx(gradient.mean() / np.mean(each), rel=1e-6)
 
 
 def test_where_there_is_no_floor_it_says_so():
@@ -100,12 +105,14 @@ def test_where_there_is_no_floor_it_says_so():
     lost = 0
     for seed in range(4):
         problem = problem_of(seed, gq.Greedy())
-        result = gq.run(problem, gq.GreedyGQ(radius=100.0), 2000, 2, theta0=np.ones(4))
+        result = gq.run(problem, gq.GreedyGQ(radius=100.0), 2000, n_runs=2, theta0=np.ones(4))
         counts = count_samples(problem, [2000], 0, range(2))[0]
         starts = np.stack([result.theta[:, 0], result.theta[:, -1]], axis=1)
         if np.isnan(floors(problem, counts, starts).gradient_squared).any():
-            with pytest.raises(ValueError, match=r"set no floor: under Greedy\(\), which is not known to be smooth"):
-                result.floor_multiple(problem)
+            with pytest.raises(
+                ValueError, match=r"so there is no floor: under Greedy\(\), which is not known to be smooth"
+            ):
+                result.floor_multiple()
             with pytest.raises(
                 ValueError, match=r"^n_samples: no stationary point of the objective made of the 2000 samples"
             ):
@@ -116,12 +123,14 @@ def test_where_there_is_no_floor_it_says_so():
 
 def test_what_a_floor_is_refused():
     problem = problem_of()
-    result = gq.run(problem, gq.GreedyGQ(), 100, 1)
-    with pytest.raises(ValueError, match="problem: the result is of another one"):
-        result.floor_multiple(problem_of(1))
-    own = gq.run(problem, gq.PolicyGradient(n_trajectories=2, horizon=5), 100, 1)
-    with pytest.raises(ValueError, match="samples trajectories of its own: it has no floor"):
-        own.floor_multiple(problem)
+    result = gq.run(problem, gq.GreedyGQ(), 100, n_runs=1)
+    with pytest.raises(
+        ValueError, match=r"^floor_multiple needs the problem, and files do not hold it: use result\.with"
+    ):
+        replace(result, problem=None).floor_multiple()
+    own = gq.run(problem, gq.PolicyGradient(n_trajectories=2, horizon=5), 100, n_runs=1)
+    with pytest.raises(ValueError, match="draws its own trajectories: it has no floor"):
+        own.floor_multiple()
     for bad, message in (
         ({"n_samples": 0}, "n_samples is 0"),
         ({"n_samples": 10, "run": -1}, "run is -1"),

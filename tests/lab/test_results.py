@@ -13,7 +13,7 @@ from gqlab.support.files import write_arrays, write_whole
 
 @pytest.fixture
 def result(garnet_problem):
-    return gq.run(garnet_problem, gq.VRGreedyGQ(batch_size=50), 500, 3, seed=11)
+    return gq.run(garnet_problem, gq.VRGreedyGQ(batch_size=50), 500, n_runs=3, seed=11)
 
 
 def test_a_loaded_result_is_the_saved_one(tmp_path, result, garnet_problem):
@@ -26,6 +26,27 @@ def test_a_loaded_result_is_the_saved_one(tmp_path, result, garnet_problem):
     assert back.metadata["problem"] == garnet_problem.fingerprint
     assert back.metadata["seed"] == 11
     assert set(back.metadata["versions"]) == {"gqlab", "numpy", "numba", "python"}
+
+
+def test_a_result_knows_its_problem_and_a_loaded_one_is_given_it_again(tmp_path, result, garnet_problem):
+    assert result.problem is garnet_problem  # itself, no copy
+    result.save(tmp_path / "r.npz")
+    alone = gq.RunResult.load(tmp_path / "r.npz")
+    assert alone.problem is None
+    wanted = (garnet_problem.exact.gradient(result.theta) ** 2).sum(axis=-1).ravel()
+    for back in (alone.with_problem(garnet_problem), gq.RunResult.load(tmp_path / "r.npz", problem=garnet_problem)):
+        assert back.problem is garnet_problem
+        assert back.to_dataframe("gradient").gradient.tolist() == wanted.tolist()
+    assert alone.with_problem(garnet_problem).theta is alone.theta  # the arrays are shared
+    message = r"^problem is Problem\(.*\), which is not the one of this result$"
+    with pytest.raises(ValueError, match=message):
+        alone.with_problem(gq.baird())
+    with pytest.raises(ValueError, match=message):
+        gq.RunResult.load(tmp_path / "r.npz", problem=gq.baird())
+    with pytest.raises(ValueError, match=r"^problem is 3, expected a Problem$"):
+        alone.with_problem(3)
+    resumed = gq.run(garnet_problem, result.algorithm, n_samples=600, resume=alone)
+    assert resumed.problem is garnet_problem
 
 
 def test_the_name_is_exactly_the_given_one_and_nothing_else_is_left(tmp_path, result):
@@ -132,7 +153,7 @@ def first_format(path, result):
 
 @pytest.mark.parametrize("algorithm", [gq.GreedyGQ(), gq.VRGreedyGQ(batch_size=50)], ids=lambda a: type(a).__name__)
 def test_a_file_of_the_first_format_is_read_and_resumed_bit_for_bit(tmp_path, garnet_problem, algorithm):
-    half, whole = (gq.run(garnet_problem, algorithm, n, 3, record_every=70) for n in (250, 500))
+    half, whole = (gq.run(garnet_problem, algorithm, n, n_runs=3, record_every=70) for n in (250, 500))
     first_format(tmp_path / "first.npz", half)
     back = gq.RunResult.load(tmp_path / "first.npz")
     assert back.watched == {}

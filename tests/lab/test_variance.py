@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -21,7 +23,7 @@ def G(problem: gq.Problem, theta: np.ndarray, omega: np.ndarray, x: tuple[int, i
 def test_greedy_gq_over_all_transitions(garnet_problem):
     problem = garnet_problem
     result = gq.run(problem, gq.GreedyGQ(), n_samples=600, n_runs=2, record_every=200, seed=3)
-    error = gq.update_error(problem, result)
+    error = gq.update_error(result)
     mdp, mu = problem.mdp, problem.exact.stationary
     joint = mu[:, None, None] * problem.behavior[..., None] * mdp.transition
     support = [tuple(map(int, x)) for x in np.argwhere(joint > 0)]
@@ -42,7 +44,7 @@ def test_vr_greedy_gq_over_the_batch_of_the_run(make, garnet_problem):
     result = gq.run(
         problem, gq.VRGreedyGQ(0.1, 0.1, M), n_samples=80, n_runs=2, record_every=every, seed=3, theta0=theta0
     )  # fmt: skip
-    error = gq.update_error(problem, result)
+    error = gq.update_error(result)
     for run in range(2):
         path = np.stack(gq.trajectory(problem, 80, seed=3, run=run), axis=1)
         for k in range(8):
@@ -69,8 +71,13 @@ def check(error, run, k, g, weight, gradient):
 def test_errors_name_what_is_wrong(garnet_problem):
     result = gq.run(garnet_problem, gq.VRGreedyGQ(batch_size=100), n_samples=200, n_runs=1, record_every=30)
     with pytest.raises(ValueError, match="record_every is 30, which does not divide the batch size 100"):
-        gq.update_error(garnet_problem, result)
-    with pytest.raises(ValueError, match="result is of another problem"):
-        gq.update_error(gq.baird(), gq.run(garnet_problem, gq.GreedyGQ(), n_samples=10, n_runs=1))
+        gq.update_error(result)
+    plain = gq.run(garnet_problem, gq.GreedyGQ(), n_samples=10, n_runs=1)
+    with pytest.raises(ValueError, match=r"^update_error needs the problem, and files do not hold it"):
+        gq.update_error(replace(plain, problem=None))
+    with pytest.raises(
+        ValueError, match=r"^result is Problem\(.*\): a result knows its problem, give the result alone$"
+    ):
+        gq.update_error(garnet_problem)
     with pytest.raises(ValueError, match="expected Greedy-GQ or VR-Greedy-GQ"):
-        gq.update_error(garnet_problem, gq.run(garnet_problem, gq.ActorCritic(), n_samples=10, n_runs=1))
+        gq.update_error(gq.run(garnet_problem, gq.ActorCritic(), n_samples=10, n_runs=1))

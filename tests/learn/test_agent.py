@@ -93,15 +93,15 @@ def test_predict_takes_one_observation_and_a_batch():
 
 def test_evaluate_repeats_itself_and_takes_keywords_of_the_environment_along():
     agent = mountain_car().learn(500)
-    first, again = agent.evaluate(3, seed=5), agent.evaluate(3, seed=5)
+    first, again = agent.evaluate(n_episodes=3, seed=5), agent.evaluate(None, 3, seed=5)
     assert first.returns.tolist() == again.returns.tolist()
     assert first.mean == first.returns.mean()
     assert (first.lengths == -first.returns).all()
     lake = gq.Agent(gymnasium.make("FrozenLake-v1", is_slippery=False), gq.OneHot(), SARSA, discount=0.9, seed=1)
     lake.learn(3000)
-    assert lake.evaluate(5).mean == 1.0  # on ice that is not slippery a path is safe
-    with pytest.raises(ValueError, match="env is missing: no id and keywords"):
-        gq.Agent(Walk(), coder(), SARSA).evaluate(1)
+    assert lake.evaluate(n_episodes=5).mean == 1.0  # on ice that is not slippery a path is safe
+    with pytest.raises(ValueError, match="env is missing: cannot recreate this environment: pass env="):
+        gq.Agent(Walk(), coder(), SARSA).evaluate(n_episodes=1)
 
 
 SPACES = {
@@ -196,7 +196,7 @@ class Moody(Walk):
 def test_an_environment_that_does_not_repeat_itself_is_refused(tmp_path):
     agent = gq.Agent(Moody(), coder(), SARSA).learn(55)
     agent.save(tmp_path / "agent.npz")
-    with pytest.raises(ValueError, match=r"this environment does not repeat itself|cannot be gone on with"):
+    with pytest.raises(ValueError, match=r"this environment does not repeat itself|cannot resume in an environment"):
         gq.Agent.load(tmp_path / "agent.npz", env=Moody())
 
 
@@ -368,7 +368,7 @@ def test_tensorboard_reads_the_same_numbers(tmp_path):
 
 
 def test_progress_is_told_on_stderr(capsys):
-    mountain_car().learn(4000, progress_bar=True)
+    mountain_car().learn(4000, progress=True)
     printed = capsys.readouterr()
     assert printed.out == ""
     assert "4.00k/4.00k" in printed.err
@@ -441,7 +441,7 @@ def test_after_an_interrupt_it_goes_on_with_a_new_episode():
 
 def test_a_time_limit_of_ones_own_is_kept(tmp_path):
     agent = gq.Agent(gymnasium.make("MountainCar-v0", max_episode_steps=30), gq.TileCoder(4, 4), SARSA).learn(45)
-    assert agent.evaluate(2).lengths.tolist() == [30, 30]
+    assert agent.evaluate(n_episodes=2).lengths.tolist() == [30, 30]
     agent.save(tmp_path / "agent.npz")
     assert gq.Agent.load(tmp_path / "agent.npz").learn(15).episodes.lengths == [30, 30]
 
@@ -532,7 +532,7 @@ def test_evaluations_begin_where_learning_did_not(monkeypatch):
     monkeypatch.setattr(gymnasium.Env, "reset", noted)
     agent = gq.Agent("MountainCar-v0", gq.TileCoder(n_tilings=4, bins=4), gq.Sarsa(0.3, trace=0.9)).learn(1000)
     now[0] = "evaluate"
-    agent.evaluate(5)
+    agent.evaluate(n_episodes=5)
     assert len(seeds["evaluate"]) == 5
     assert not seeds["evaluate"] & seeds["learn"]
 

@@ -37,5 +37,5 @@ def test_no_algorithm_leaves_its_arrays(name):
     algorithm = ALGORITHMS[name]()
     # A watch is compiled with every algorithm, and the same in all: one has it.
     watch = [gq.Watch("gradient"), gq.Watch("reward", n_steps=5)] if name == "GreedyGQ" else None
-    half = gq.run(problem, algorithm, 6000, 3, record_every=700, watch=watch, threads=1)
+    half = gq.run(problem, algorithm, 6000, n_runs=3, record_every=700, watch=watch, threads=1)
     assert np.isfinite(gq.run(problem, algorithm, 9000, resume=half, threads=1).theta).all()

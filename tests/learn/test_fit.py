@@ -186,6 +186,36 @@ def test_importance_sampling_is_right_on_episodes_of_two_steps():
     assert found.effective_episodes == pytest.approx(20_000 / 1.64**2, rel=0.05)
 
 
+def test_an_episode_that_is_over_keeps_its_weight_in_importance_sampling():
+    """Two episodes by hand: (a = 1, r = 4) and (a = 0, r = 1), (a = 1, r = 2); p = ½, π(1) = ¾, γ = ½.
+
+    w at time 0: 3/2 and ½; at time 1 the first one, which is over, keeps 3/2, the second has ½ · 3/2:
+    V = (3/2 · 4 + ½ · 1)/(3/2 + ½) + ½ · (¾ · 2)/(3/2 + ¾) = 13/4 + 1/3.
+    """
+    data = gq.Transitions.from_arrays(
+        np.zeros((3, 1)), [1, 0, 1], [4.0, 1.0, 2.0], np.zeros((3, 1)),
+        terminated=[True, False, True], probabilities=np.full(3, 0.5),
+    )  # fmt: skip
+    found = gq.importance_sampling(data, lambda rows: np.tile([0.25, 0.75], (len(rows), 1)), discount=0.5)
+    assert found.value == pytest.approx(13 / 4 + 1 / 3, rel=1e-14)
+    assert found.effective_episodes == pytest.approx(2.25**2 / (1.5**2 + 0.75**2), rel=1e-14)
+
+
+def test_importance_sampling_of_hardly_possible_actions_stays_finite():
+    """Probabilities of 1e-310, whose inverse is not a float64: such a row has all the weight."""
+    data = gq.Transitions.from_arrays(
+        np.zeros((3, 1)), [1, 0, 0], [4.0, 1.0, 2.0], np.zeros((3, 1)),
+        terminated=[True, False, True], probabilities=[1e-310, 0.5, 0.5],
+    )  # fmt: skip
+    found = gq.importance_sampling(data, lambda rows: np.tile([0.5, 0.5], (len(rows), 1)), discount=0.5)
+    assert found == (4.0, 1.0, 2)
+    never = gq.importance_sampling(data, lambda rows: np.tile([0.0, 0.0, 1.0][-2:], (len(rows), 1)), discount=0.5)
+    assert never.value == 4.0
+    nothing = gq.Transitions.from_arrays(np.zeros((2, 1)), [0, 0], [4.0, 1.0], np.zeros((2, 1)),
+                                         terminated=[True, True], probabilities=[0.5, 0.5], n_actions=2)  # fmt: skip
+    assert gq.importance_sampling(nothing, lambda rows: np.tile([0.0, 1.0], (len(rows), 1))) == (0.0, 0.0, 2)
+
+
 def test_a_model_survives_its_file(data, tmp_path):
     model = fit(data, OneHot(), LSPI(), gq.Softmax(2.0), discount=0.8)
     model.save(tmp_path / "model.npz")
@@ -291,8 +321,8 @@ def test_the_command_fits_and_reports(tmp_path, capsys):
         ({"discount": 1.0}, "discount is 1"),
         ({"n_passes": 0}, "n_passes is 0"),
         ({"target": 3}, "target is 3, expected an operator"),
-        ({"target": gq.FixedPolicy([[0.5, 0.5]])}, "its table has the states 0 … 0, but an observation is"),
-        ({"target": lambda rows: np.ones((len(rows), A))}, "target, its answer"),
+        ({"target": gq.FixedPolicy([[0.5, 0.5]])}, "target: its table has the states 0, ..., 0, but observation"),
+        ({"target": lambda rows: np.ones((len(rows), A))}, r"target\(observations\)\[0\] sums to 2"),
         ({"theta0": np.zeros((A, 2))}, "theta0 has shape"),
         ({"encoder": 7}, "encoder"),
         ({"data": [1, 2]}, "data is"),
@@ -362,19 +392,19 @@ def test_a_policy_that_was_evaluated_stays_with_its_model(tmp_path):
     s, a, s_next = rng.integers(0, 3, 60), rng.integers(0, 2, 60), rng.integers(0, 3, 60)
     data = transitions(s, a, rng.normal(size=60), s_next)
     model = fit(data, OneHot(3), FittedQ(), gq.FixedPolicy(table))
-    np.testing.assert_array_equal(model.policy([[2.0], [0.0], [0.0], [1.0]]), table[[2, 0, 0, 1]])
+    np.testing.assert_array_equal(model.probabilities([[2.0], [0.0], [0.0], [1.0]]), table[[2, 0, 0, 1]])
     assert model.value([1.0]) == pytest.approx(table[1] @ model.q([1.0]))
     model.save(tmp_path / "model.npz")
     assert gq.LinearQ.load(tmp_path / "model.npz").value([1.0]) == model.value([1.0])
     function = fit(data, OneHot(3), FittedQ(), lambda rows: table[rows[:, 0].astype(int)])
-    with pytest.raises(ValueError, match="this model evaluates a function of observations, which it does not hold"):
+    with pytest.raises(ValueError, match="this model has the values of a policy, but not the policy itself"):
         function.value([1.0])
     assert function.value([1.0], lambda rows: table[rows[:, 0].astype(int)]) == pytest.approx(model.value([1.0]))
 
 
 @pytest.mark.parametrize(
     ("policy", "message"),
-    [(len, "policy, its answer has shape ()"), (3, "policy is 3"), (lambda: 1, "policy failed: TypeError: ")],
+    [(len, "policy(observations) has shape ()"), (3, "policy is 3"), (lambda: 1, "policy failed for observations of")],
 )
 def test_what_is_no_policy_is_called_one_all_the_same(policy, message):
     data = gq.collect("CartPole-v1", n_steps=50, seed=0)

@@ -177,8 +177,8 @@ def test_ray_changes_no_digit(data, monkeypatch):
 
 @pytest.mark.parametrize("target", [gq.Greedy(), gq.Softmax(2.0)], ids=lambda t: type(t).__name__)
 def test_least_squares_on_parts_are_those_on_all_rows(data, target):
-    shared = fit(data, TILES, gq.LeastSquaresGreedyGQ(), target, GAMMA, engine="threads")
-    alone = fit(data, TILES, gq.LeastSquaresGreedyGQ(), target, GAMMA)
+    shared = fit(data, TILES, gq.LeastSquaresGreedyGQ(), target, discount=GAMMA, engine="threads")
+    alone = fit(data, TILES, gq.LeastSquaresGreedyGQ(), target, discount=GAMMA)
     np.testing.assert_allclose(shared.theta, alone.theta, atol=1e-10)
     for name in ("mspbe", "gradient", "max_q", "q_bound"):
         np.testing.assert_allclose(shared.history[name], alone.history[name], rtol=1e-6, atol=1e-10)

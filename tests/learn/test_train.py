@@ -19,6 +19,7 @@ import gqlab as gq
 from gqlab.cli.main import main
 from gqlab.learn.agent.train import running_mean
 from gqlab.studies.agents import report, runs
+from gqlab.studies.agents.benchmark import AgentBenchmark, entries_of
 from gqlab.studies.agents.design import (
     ALGORITHMS,
     ENVIRONMENTS,
@@ -26,12 +27,13 @@ from gqlab.studies.agents.design import (
     GOALS,
     LANDER,
     PRESET,
+    PROGRAMMES,
     QUICK,
-    SCALES,
     STEP_SIZES,
-    Scale,
+    Programme,
 )
-from gqlab.studies.logs import study as log_study
+from gqlab.studies.logs import runs as log_runs
+from gqlab.studies.study import How, run_study
 
 #: The features that other tests have compiled code for.
 TINY = [
@@ -115,7 +117,7 @@ BAD = [
     (["train", "MountainCar-v0", "--encoder", "nothing"], "encoder is 'nothing'"),
     (["train", "MountainCar-v0", "--steps", "0"], "steps is 0"),
     (["train", "MountainCar-v0", "--epsilon", "3"], "epsilon is 3"),
-    (["benchmark", "agents", "--processes", "0"], "processes is 0"),
+    (["benchmark", "agents", "--workers", "0"], "workers is 0"),
 ]
 
 
@@ -140,32 +142,31 @@ def test_running_mean_by_hand():
 
 def test_the_design_is_what_it_says():
     assert STEP_SIZES[-1] / STEP_SIZES[0] == 16
-    cells = runs.cells_of(FULL)
+    cells = runs.learners_of(FULL)
     assert len(cells) == len(set(cells)) == 10 * 3 * (9 * 5 + 1)
     for name, make in ALGORITHMS.items():
         assert make(0.5).eta_theta == 0.5, name
-    assert len(runs.cells_of(LANDER)) == 10 * (6 * 2 + 1)
+    assert len(runs.learners_of(LANDER)) == 10 * (6 * 2 + 1)
     assert {goal.environment for goal in GOALS} <= set(ENVIRONMENTS)
-    for full, quick in SCALES.values():
+    for full, quick in PROGRAMMES.values():
         assert set(full.rows) <= set(ALGORITHMS)
         assert set(quick.rows) <= set(full.rows)
-        assert len(runs.cells_of(quick)) < len(runs.cells_of(full))
+        assert len(runs.learners_of(quick)) < len(runs.learners_of(full))
     assert all(row in (PRESET, *ALGORITHMS) for goal in GOALS for row in goal.rows)
 
 
-def made_up(scale: Scale) -> dict:
+def made_up(programme: Programme) -> dict:
     """Results whose medians are known: η·100 + seed, less 1000 for Q-learning; Greedy-GQ diverges once."""
     found = {}
-    for cell in runs.cells_of(scale):
+    for cell in runs.learners_of(programme):
         mean = 100 * (cell.step_size or 5.0) + cell.seed - (1000 if cell.row == "Q-learning" else 0)
-        found[cell] = {"mean": mean, "diverged": cell.row == "QRC" and cell.seed == 0, "seconds": 1.0}
+        found[cell] = {"mean": mean, "diverged": cell.row == "QRC" and cell.seed == 0}
     return found
 
 
 def test_the_table_has_the_median_of_the_best_step_size():
-    scale = replace(FULL, n_seeds=5)
-    found = made_up(scale)
-    table = report.table_of(found, scale)
+    programme = replace(FULL, n_seeds=5)
+    table = entries_of(made_up(programme), programme)
     entry = table["Q-learning"]["CartPole-v1"]
     assert entry.medians.tolist() == [100 * eta + 2 - 1000 for eta in STEP_SIZES]
     assert entry.best == 4
@@ -177,15 +178,16 @@ def test_the_table_has_the_median_of_the_best_step_size():
     assert "| Q-learning | −898 (−900 … −896, η = 1) | 0 of 5 |" in text
     assert "* CartPole-v1 ≥ 475 within 50k steps, the preset: met (502)" in text
     assert "* Acrobot-v1 ≥ −100 within 100k steps, the preset: met (502)" in text
-    assert json.loads(report.numbers(table, found))["cpu_seconds"] == len(found)
+    assert json.loads(report.numbers(table))["rows"]["Q-learning"]["CartPole-v1"]["medians"] == entry.medians.tolist()
+    page = report.page(table, FULL)
+    assert "−898 (−900 … −896, η = 1)" in page
+    assert "the preset: met (502)" in page
 
 
 def test_only_the_goals_of_its_own_environments_are_judged():
-    table = report.table_of(made_up(LANDER), LANDER)
+    table = entries_of(made_up(LANDER), LANDER)
     assert list(table) == [PRESET, *LANDER.rows]
-    assert report.verdicts(table, LANDER) == [
-        "* stretch: LunarLander-v3 ≥ 100 within 300k steps, the preset: met (504)"
-    ]
+    assert report.verdicts(table, LANDER) == ["stretch: LunarLander-v3 ≥ 100 within 300k steps, the preset: met (504)"]
     assert "LunarLander-v3, 300k steps" in report.markdown(table, LANDER)
 
 
@@ -203,28 +205,50 @@ def test_an_environment_whose_packages_are_missing_is_named_before_anything_is_r
     assert not list(tmp_path.rglob("*.json"))
 
 
+def tiny_measure(learner: runs.Learner) -> dict:
+    return made_up(QUICK)[learner] | {"times": {"cpu_seconds": 1.0}}
+
+
+def tiny_rows(seed: int, row: str) -> dict:
+    return {"0.1": [9.0, float(seed)]} if row == "QRC" else {}
+
+
 def test_the_benchmarks_print_json(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(runs, "run_cells", lambda cells, folder, processes, progress: made_up(QUICK))
-    main(["benchmark", "agents", "--quick", "--json", "--out", str(tmp_path)])
-    assert json.loads(capsys.readouterr().out) == json.loads((tmp_path / "agents.json").read_text())
-    monkeypatch.setattr(log_study, "one_data_set", lambda seed: {"QRC|0.1": [9.0, float(seed)]})
-    main(["benchmark", "logs", "--quick", "--json", "--out", str(tmp_path)])
-    assert json.loads(capsys.readouterr().out) == {"QRC|0.1": [[9.0, seed] for seed in log_study.QUICK_SEEDS]}
+    monkeypatch.setattr("gqlab.studies.agents.benchmark.measure", tiny_measure)
+    main(["benchmark", "agents", "--quick", "--json", "--engine", "threads", "--out", str(tmp_path / "a")])
+    assert json.loads(capsys.readouterr().out) == json.loads((tmp_path / "a" / "agents.json").read_text())
+    assert {path.name for path in (tmp_path / "a").iterdir()} == {
+        "agents.html", "agents.json", "agents.md", "data", "times", "times.json",
+    }  # fmt: skip
+    monkeypatch.setattr("gqlab.studies.logs.study.measure", tiny_rows)
+    main(["benchmark", "logs", "--quick", "--json", "--engine", "threads", "--out", str(tmp_path / "l")])
+    assert json.loads(capsys.readouterr().out) == {"QRC|0.1": [[9.0, seed] for seed in log_runs.QUICK_SEEDS]}
 
 
-TRIED = Scale(("MountainCar-v0",), (1 / 4,), n_seeds=1, n_episodes=1, share=0.003)
+def test_the_logs_table_judges_a_whole_study_alone():
+    from gqlab.studies.logs.study import LogStudy, table, verdicts
+
+    found = {f"VR-Greedy-GQ|{eta:g}": [[480.0, 10.0]] * 17 + [[9.0, 12.0]] * 3 for eta in log_runs.STEP_SIZES}
+    found["Q-learning|0.1"] = [[480.0, 400.0]] * 13 + [[9.0, 900.0]] * 7
+    assert table(found).rows[0] == ["Q-learning", "0.1", "13/20", "480.0", "400"]
+    assert [line.rpartition(": ")[2] for line in verdicts(found)] == ["met", "met", "met", "missed"]
+    assert verdicts({name: values[:5] for name, values in found.items()}) == []
+    calls = LogStudy(log_runs.SEEDS).calls()
+    assert len({call.key for call in calls}) == 20 * 7
 
 
-def test_finished_agents_are_kept_and_repeat_themselves(tmp_path, monkeypatch):
-    cells = [cell for cell in runs.cells_of(TRIED) if cell.row in (PRESET, "Sarsa(.9)")]
-    calls: list[tuple[int, int]] = []
-    first = runs.run_cells(cells, tmp_path, 1, lambda done, of, left: calls.append((done, of)))
-    assert calls == [(1, 2), (2, 2)]
-    alone = gq.Agent("MountainCar-v0", seed=0, **cells[1].arguments()).learn(300).evaluate(1, seed=runs.EVALUATION)
-    assert first[cells[1]]["returns"] == alone.returns.tolist()
-    monkeypatch.setattr(runs, "measure", None)  # nothing is left to be done
-    assert runs.run_cells(cells, tmp_path, 1, lambda *_: None) == first
-    monkeypatch.undo()
-    next(tmp_path.glob("*.json")).write_text("damaged")
-    again = runs.run_cells(cells, tmp_path, 1, lambda *_: None)
-    assert [again[cell]["returns"] for cell in cells] == [first[cell]["returns"] for cell in cells]
+TRIED = Programme(("MountainCar-v0",), (1 / 4,), n_seeds=1, n_episodes=1, share=0.003, rows=("Sarsa(.9)",))
+
+
+def test_finished_agents_are_kept_and_repeat_themselves(tmp_path):
+    first = run_study(AgentBenchmark(TRIED), tmp_path)
+    assert first.n_computed == 2
+    learner = runs.learners_of(TRIED)[1]
+    agent = gq.Agent("MountainCar-v0", seed=0, **learner.arguments()).learn(300)
+    alone = agent.evaluate(n_episodes=1, seed=runs.EVALUATION)
+    assert runs.measure(learner)["returns"].tolist() == alone.returns.tolist()
+    assert first.gathered["Sarsa(.9)"]["MountainCar-v0"].means.tolist() == [[alone.mean]]
+    again = run_study(AgentBenchmark(TRIED), tmp_path)
+    assert (again.n_computed, again.text) == (0, first.text)
+    forced = run_study(AgentBenchmark(TRIED), tmp_path, How(force=True))
+    assert (forced.n_computed, forced.text) == (2, first.text)

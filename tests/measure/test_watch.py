@@ -90,7 +90,15 @@ def vector(request: pytest.FixtureRequest) -> dict[str, Any]:
 def watched_run(problem: gq.Problem, n_samples: int = N, every: int = 1, watch=ALL, **more) -> gq.RunResult:
     theta0 = np.random.default_rng(0).normal(size=problem.dim)
     return gq.run(
-        problem, gq.GreedyGQ(0.2, 0.1, 20.0), n_samples, RUNS, SEED, theta0, record_every=every, watch=watch, **more
+        problem,
+        gq.GreedyGQ(0.2, 0.1, 20.0),
+        n_samples,
+        n_runs=RUNS,
+        seed=SEED,
+        theta0=theta0,
+        record_every=every,
+        watch=watch,
+        **more,
     )
 
 
@@ -116,9 +124,9 @@ def test_what_is_watched_does_not_depend_on_what_is_recorded(every):
 
 def test_several_problems_in_one_grid_are_watched_each_for_itself():
     problems = [problem_of(VECTORS[k]) for k in (4, 3)] + [problem_of(VECTORS[0])]
-    grid = gq.grid(problems, gq.GreedyGQ(0.2, 0.1, 20.0), N, RUNS, SEED, record_every=10, watch=ALL)
+    grid = gq.grid(problems, gq.GreedyGQ(0.2, 0.1, 20.0), N, n_runs=RUNS, seeds=SEED, record_every=10, watch=ALL)
     for problem, result in zip(problems, grid.results, strict=True):
-        alone = gq.run(problem, gq.GreedyGQ(0.2, 0.1, 20.0), N, RUNS, SEED, record_every=10, watch=ALL)
+        alone = gq.run(problem, gq.GreedyGQ(0.2, 0.1, 20.0), N, n_runs=RUNS, seed=SEED, record_every=10, watch=ALL)
         for name in result.watched:
             assert np.array_equal(np.stack(result.watched[name]), np.stack(alone.watched[name]))
 
@@ -149,7 +157,7 @@ def test_a_watch_of_one_quantity_leaves_the_others_out():
     both, one = watched_run(problem), watched_run(problem, watch=gq.Watch("mspbe"))
     assert list(one.watched) == ["mspbe"]
     assert np.array_equal(one.watched["mspbe"].mean, both.watched["mspbe"].mean)
-    assert gq.run(problem, gq.GreedyGQ(), 10, 2).watched == {}
+    assert gq.run(problem, gq.GreedyGQ(), 10, n_runs=2).watched == {}
 
 
 def test_a_diverged_run_is_watched_up_to_its_last_finite_iterate():
@@ -158,7 +166,7 @@ def test_a_diverged_run_is_watched_up_to_its_last_finite_iterate():
     theta0 = np.ones((2, problem.dim))
     theta0[1] = 0.0
     more = {"theta0": theta0, "watch": gq.Watch("mspbe"), "record_every": 1}
-    result = gq.run(problem, algorithm, 3000, 2, **more)
+    result = gq.run(problem, algorithm, 3000, n_runs=2, **more)
     assert result.diverged.all()
     J = problem.exact.mspbe(result.theta)
     seen = result.watched["mspbe"]
@@ -167,7 +175,7 @@ def test_a_diverged_run_is_watched_up_to_its_last_finite_iterate():
         assert_close(seen.largest[run, : u + 1], np.maximum.accumulate(J[run, : u + 1]))
         for values in seen:
             assert (values[run, u:] == values[run, u]).all()
-    half = gq.run(problem, algorithm, int(result.diverged_at.max()) + 5, 2, **more)
+    half = gq.run(problem, algorithm, int(result.diverged_at.max()) + 5, n_runs=2, **more)
     longer = gq.run(problem, algorithm, 3000, resume=half)
     assert np.array_equal(np.stack(longer.watched["mspbe"]), np.stack(seen))
 
@@ -177,8 +185,8 @@ def test_a_run_that_diverges_at_once_spoils_no_other():
     theta0 = np.zeros((3, problem.dim))
     theta0[1] = 1e160  # its squared norm is no number
     watch = gq.Watch("mspbe")
-    result = gq.run(problem, gq.GreedyGQ(), 50, 3, theta0=theta0, watch=watch, threads=1)
-    alone = gq.run(problem, gq.GreedyGQ(), 50, 3, watch=watch, threads=1)
+    result = gq.run(problem, gq.GreedyGQ(), 50, n_runs=3, theta0=theta0, watch=watch, threads=1)
+    alone = gq.run(problem, gq.GreedyGQ(), 50, n_runs=3, watch=watch, threads=1)
     assert result.diverged.tolist() == [False, True, False]
     assert not np.isfinite(result.watched["mspbe"].lowest[1]).any()
     for values, expected in zip(result.watched["mspbe"], alone.watched["mspbe"], strict=True):
@@ -221,7 +229,7 @@ CASES = {
 
 
 def watch_in_vain(watch):
-    gq.run(problem_of(VECTORS[0]), gq.GreedyGQ(), 10, 1, watch=watch)
+    gq.run(problem_of(VECTORS[0]), gq.GreedyGQ(), 10, n_runs=1, watch=watch)
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)

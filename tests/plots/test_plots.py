@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 import matplotlib
 import matplotlib.pyplot as plt
@@ -29,7 +30,7 @@ def result(garnet_problem):
 
 
 def test_the_line_is_the_median_of_the_exact_gradient_and_the_band_holds_four_runs_in_five(garnet_problem, result):
-    ax = result.plot(garnet_problem, label="mine")
+    ax = result.plot(label="mine")
     [line] = ax.lines
     norms = [[(garnet_problem.exact.gradient(t) ** 2).sum() for t in run] for run in result.theta]
     assert np.allclose(line.get_ydata(), np.median(norms, axis=0))
@@ -45,23 +46,26 @@ def test_the_line_is_the_median_of_the_exact_gradient_and_the_band_holds_four_ru
 
 def test_a_diverged_run_counts_as_infinite_and_the_line_ends_where_half_have(garnet_problem):
     theta = np.ones((3, 4, 4))
-    one = made_result(garnet_problem, theta, [15, -1, -1]).plot(garnet_problem)
+    one = made_result(garnet_problem, theta, [15, -1, -1]).plot()
     assert len(one.lines) == 1
     assert np.isfinite(one.lines[0].get_ydata()).all()
-    two = made_result(garnet_problem, theta, [5, 15, -1]).plot(garnet_problem)
+    two = made_result(garnet_problem, theta, [5, 15, -1]).plot()
     line, cross = two.lines
     assert line.get_xdata().tolist() == [0, 10]
     assert (cross.get_xdata().tolist(), cross.get_marker()) == ([20], "x")
-    far = made_result(garnet_problem, np.full((1, 2, 4), 1e200)).plot(garnet_problem)
+    far = made_result(garnet_problem, np.full((1, 2, 4), 1e200)).plot()
     assert len(far.lines[0].get_xdata()) == 0
 
 
 def test_what_was_watched_is_drawn_without_the_problem(garnet_problem):
     values = np.array([[5.0, 4.0], [7.0, 2.0], [6.0, 3.0]])
-    result = made_result(garnet_problem, np.zeros((3, 2, 4)), watched=watched(values))
-    for metric, shift in ((None, 0), ("gradient.lowest", -1), ("gradient.largest", 1)):
-        ax = result.plot(metric=metric)
+    result = made_result(garnet_problem, np.zeros((3, 2, 4)), watched=watched(values), problem=None)
+    for metric, shift in (("gradient", 0), ("gradient.mean", 0), ("gradient.lowest", -1), ("gradient.largest", 1)):
+        ax = result.plot(metric)
         assert ax.lines[0].get_ydata().tolist() == [6.0 + shift, 3.0 + shift]
+        if metric != "gradient":
+            again = result.with_problem(garnet_problem).plot(metric)
+            assert again.lines[0].get_ydata().tolist() == [6.0 + shift, 3.0 + shift]
     assert result.plot().get_ylabel() == "mean of ‖∇J(θ)‖² so far"
     own = result.plot(metric=lambda r: r.theta[:, :, 0] + 4)
     assert own.lines[0].get_ydata().tolist() == [4.0, 4.0]
@@ -87,23 +91,25 @@ def test_a_grid_against_its_samples_and_against_a_step_size(garnet_problem):
     }
     grid = gq.GridResult(results, {name: np.array(c) for name, c in labels.items()})
     final = [garnet_problem.exact.mspbe(t[:, -1]) for t in theta]
-    ax = grid.plot(garnet_problem, "mspbe", x="eta_theta")
+    ax = grid.plot("mspbe", x="eta_theta")
     [line] = ax.lines
     wanted = [np.median(np.concatenate(final[2 * k : 2 * k + 2])) for k in range(2)]
     assert np.allclose(line.get_ydata()[:2], wanted)
     assert line.get_xdata().tolist() == [0.1, 1.0, 10.0]
     assert ax.get_xscale() == "log"
-    curves = grid.plot(garnet_problem, "mspbe")
+    curves = grid.plot("mspbe")
     assert [text.get_text() for text in curves.get_legend().get_texts()] == [
         f"eta_theta={x}" for x in ("0.1", "1", "10")
     ]
     assert [line.get_color() for line in curves.lines] == list(PALETTE[:3])
-    assert len(grid.plot(garnet_problem, by="algorithm").lines) == 1
-    with pytest.raises(ValueError, match="by: that makes 17 lines, expected at most 16; name fewer, or select cells"):
-        gq.GridResult([results[0]] * 17, {"problem": np.zeros(17, int), "eta": np.arange(17.0)}).plot(garnet_problem)
+    assert len(grid.plot(by="algorithm").lines) == 1
+    with pytest.raises(
+        ValueError, match="by: that makes 17 lines, expected at most 16; give fewer labels, or select cells"
+    ):
+        gq.GridResult([results[0]] * 17, {"problem": np.zeros(17, int), "eta": np.arange(17.0)}).plot()
     other = gq.GridResult([results[0], made_result(garnet_problem, np.zeros((1, 9, 4)))], {"problem": np.zeros(2, int)})
     with pytest.raises(ValueError, match="by: cells of the line None were recorded at different samples"):
-        other.plot(garnet_problem)
+        other.plot()
 
 
 @pytest.mark.parametrize(("metric", "scale"), [("gradient", "log"), ("mspbe", "log"), ("reward", "linear")])
@@ -111,19 +117,19 @@ def test_results_and_grids_have_the_same_axis_however_far_the_values_are_apart(g
     near, far = (made_result(garnet_problem, np.full((3, 2, 4), 1.0) * [[1.0], [end]]) for end in (1.1, 50.0))
     labels = {"problem": np.zeros(2, int), "eta_theta": np.array([0.1, 0.2])}
     grids = [gq.GridResult([result] * 2, labels) for result in (near, far)]
-    axes = [result.plot(garnet_problem, metric) for result in (near, far)]
-    axes += [grid.plot(garnet_problem, metric, x=x) for grid in grids for x in ("samples", "eta_theta")]
+    axes = [result.plot(metric) for result in (near, far)]
+    axes += [grid.plot(metric, x=x) for grid in grids for x in ("samples", "eta_theta")]
     assert [ax.get_yscale() for ax in axes] == [scale] * 6
 
 
 def test_nothing_global_changes_and_given_axes_are_used_and_returned(garnet_problem, result):
     before, (figure, ax) = dict(matplotlib.rcParams), plt.subplots()
     numbers = plt.get_fignums()
-    assert result.plot(garnet_problem, ax=ax) is ax
-    assert gq.compare_plot({"a": result, "b": result}, garnet_problem, ax=ax) is ax
+    assert result.plot(ax=ax) is ax
+    assert gq.compare_plot({"a": result, "b": result}, ax=ax) is ax
     assert garnet_problem.plot(ax=figure.add_subplot()) in figure.axes
     assert plt.get_fignums() == numbers
-    result.plot(garnet_problem)
+    result.plot()
     assert dict(matplotlib.rcParams) == before
     assert len({line.get_color() for line in ax.lines}) == 3
 
@@ -191,14 +197,23 @@ def test_a_small_chain_is_a_graph():
         (lambda p, r: p.plot(shape=(10**6, 10**6)), "and at most 900"),
         (lambda p, r: p.plot(shape="ab"), r"shape is 'ab', expected \(rows, columns\)"),
         (lambda p, r: p.plot([1.0]), r"theta has shape \(1,\), expected \(4,\)"),
-        (lambda p, r: r.plot(), "metric is 'gradient', which was not watched: give the problem, or run with watch="),
-        (lambda p, r: r.plot(gq.baird()), "problem is .*, which is not the one of this result"),
-        (lambda p, r: r.plot(p, x="steps"), "x is 'steps', expected one of 'samples', 'updates'"),
-        (lambda p, r: r.plot(p, band=1), "band is 1, expected a finite number at least 0 and below 1"),
-        (lambda p, r: r.plot(p, ax=3), "ax is 3, expected Axes of Matplotlib"),
-        (lambda p, r: r.plot(p, metric=lambda _: 1.0), r"metric gives shape \(\), expected one number for each record"),
-        (lambda p, r: gq.compare_plot([r], p), "results is .*, expected a dictionary of results by their names"),
-        (lambda p, r: gq.compare_plot({"a": r, "b": 2}, p), r"results\['b'\] is 2, expected a RunResult"),
+        (lambda p, r: replace(r, problem=None).plot(), "metric is 'gradient', which was not watched and needs the problem: use result.with_problem"),
+        (lambda p, r: r.plot(p), r"metric is Problem\(.*\): a result knows its problem, give a metric such as 'gradient' alone"),
+        (lambda p, r: gq.compare_plot({"a": r}, p), r"metric is Problem\(.*\): a result knows its problem"),
+        (
+            lambda p, r: gq.compare_plot({"a": r, "b": replace(r, problem=None, watched=watched(np.ones((11, 5))))}),
+            r"results\['b'\] was loaded without its problem, but the first knows its own: gradient would mean two things",
+        ),
+        (
+            lambda p, r: gq.compare_plot({"a": replace(r, problem=None, watched=watched(np.ones((11, 5)))), "b": r}),
+            r"results\['b'\] knows its own, but the first was loaded without its problem: gradient would mean two",
+        ),
+        (lambda p, r: r.plot(x="steps"), "x is 'steps', expected one of 'samples', 'updates'"),
+        (lambda p, r: r.plot(band=1), "band is 1, expected a finite number at least 0 and below 1"),
+        (lambda p, r: r.plot(ax=3), "ax is 3, expected Axes of Matplotlib"),
+        (lambda p, r: r.plot(lambda _: 1.0), r"metric gives shape \(\), expected one number for each record"),
+        (lambda p, r: gq.compare_plot([r]), "results is .*, expected a dictionary of results by their names"),
+        (lambda p, r: gq.compare_plot({"a": r, "b": 2}), r"results\['b'\] is 2, expected a RunResult"),
     ],
 )  # fmt: skip
 def test_messages(garnet_problem, result, call, message):

@@ -122,7 +122,7 @@ CASES = {
         lambda: gq.aggregated_features(ring(), [[0, 1], [0, -1], [0, 0], [0, 0], [0, 0]]),
         "groups[1, 1] is -1, expected at least 0",
     ),
-    "gap": (lambda: gq.aggregated_features(ring(), [0, 1, 3, 3, 0]), "groups has no 2, but 3: the groups that are not terminal"),
+    "gap": (lambda: gq.aggregated_features(ring(), [0, 1, 3, 3, 0]), "groups has no 2, but 3: number the groups of states that are not terminal"),
     "gap at the start": (lambda: gq.aggregated_features(ring(), [4, 5, 5, 4, 0]), "groups has no 0, but 4:"),
     "huge": (lambda: gq.aggregated_features(ring(), [0, 10**15, 1, 0, 0]), "groups has no 2, but 1000000000000000:"),
     "terminal only": (lambda: gq.aggregated_features(ring(), [0, 2, 0, 0, 1]), "groups has no 1, but 2:"),

@@ -16,7 +16,7 @@ from gqlab.mdp import finite as mdp
 from gqlab.rules.dispatch import at
 from gqlab.samples import ahead
 from gqlab.samples.random import alias_table, alias_tables
-from gqlab.samples.streams import Identity
+from gqlab.samples.streams import RunIdentity
 from gqlab.samples.tables import join_tables
 
 RNG = np.random.default_rng(5)
@@ -79,7 +79,7 @@ def test_all_forms_of_an_mdp_are_the_same_problem(name):
 
 def test_runs_are_the_same_whatever_the_form():
     m = gq.garnet(5, 3, 2)
-    results = [gq.run(gq.Problem(x, gq.random_features(m, 4)), gq.GreedyGQ(), 500, 2) for x in forms(m).values()]
+    results = [gq.run(gq.Problem(x, gq.random_features(m, 4)), gq.GreedyGQ(), 500, n_runs=2) for x in forms(m).values()]
     for result in results[1:]:
         assert np.array_equal(result.theta, results[0].theta)
 
@@ -220,7 +220,7 @@ def test_what_cannot_be_certified_is_refused_with_what_was_reached(monkeypatch):
     monkeypatch.setattr(large_chains, "DENSE_AT_LAST", 0)
     monkeypatch.setattr(large_chains, "BAND_NUMBERS", 0)
     with pytest.raises(
-        ValueError, match=r"chain of 700 states is certain to \d.\de-\d+ in total variation only, expected"
+        ValueError, match=r"chain of 700 states is certified only to \d.\de-\d+ in total variation, expected"
     ):
         large_chains.stationary_distribution(linked(1e-10))
     assert large_chains.stationary_distribution(linked(1e-4)).sum() == pytest.approx(1)
@@ -268,7 +268,7 @@ def test_a_chain_that_looks_ahead_draws_the_same_samples(monkeypatch):
     drawn = np.empty((2, 2000), dtype=np.uint32)
     for k in range(3):
         for out, tables in zip(drawn, (plain, early), strict=True):
-            steps._trajectory(at(tables.stream, k), Identity(np.uint64(7), k), out)
+            steps._trajectory(at(tables.stream, k), RunIdentity(np.uint64(7), k), out)
         assert np.array_equal(*drawn)
 
 
@@ -280,12 +280,12 @@ def test_runs_on_sparse_features_are_those_on_dense_ones(monkeypatch):
     assert problems[1].has_sparse_features
     assert np.array_equal(problems[1].features, phi)
     assert problems[1].largest_norm_squared == 1
-    dense = gq.run(problems[0], gq.GreedyGQ(0.1, 0.05), 2000, 2)
+    dense = gq.run(problems[0], gq.GreedyGQ(0.1, 0.05), 2000, n_runs=2)
     monkeypatch.setattr(ahead, "FAR", 0)
-    result = gq.run(problems[1], gq.GreedyGQ(0.1, 0.05), 2000, 2)
+    result = gq.run(problems[1], gq.GreedyGQ(0.1, 0.05), 2000, n_runs=2)
     assert_close(result.theta, dense.theta, 1e-12)
-    with pytest.raises(ValueError, match="device is 'cuda', but problems with sparse features run on 'cpu' alone"):
-        gq.run(problems[1], gq.GreedyGQ(), 100, 1, device="cuda")
+    with pytest.raises(ValueError, match="device is 'cuda', but problems with sparse features run only on 'cpu'"):
+        gq.run(problems[1], gq.GreedyGQ(), 100, n_runs=1, device="cuda")
 
 
 # --- Bad input ------------------------------------------------------------------------------------------------------
@@ -315,7 +315,7 @@ def outside() -> sparse.csc_array:
 WRONG = {
     "index outside": (
         lambda: gq.FiniteMDP(outside(), 0.0, 0.9),
-        "transition is not a sound sparse matrix: indices must be < 4",
+        "transition is not a valid sparse matrix: indices must be < 4",
     ),
     "mistyped index": (
         lambda: of_transitions(s=[0, 10**12]),

@@ -252,7 +252,7 @@ def test_a_table_in_which_a_state_ends_the_episode_by_one_action_only_is_refused
     table = {0: {0: [(0.2, 1, 0.0, False), (0.8, 0, 0.0, False)], 1: [(0.5, 1, 0.0, True), (0.5, 0, 0.0, False)]},
              1: {0: [(1.0, 0, 0.0, False)], 1: [(1.0, 0, 0.0, False)]}}  # fmt: skip
     read = toy_text.read_table(table)
-    with pytest.raises(ValueError, match="arriving in state 1 ends the episode at some times only"):
+    with pytest.raises(ValueError, match="arriving in state 1 ends the episode only sometimes"):
         toy_text.reachable(read, np.array([True, False]))
 
 

@@ -113,7 +113,7 @@ def lyapunov(c: Any, theorem: str, eta: float, alpha: float, M: int, order: int)
 def test_closed_forms_are_the_recursions_of_the_proof(theorem: str, order: int, M: int) -> None:
     for seed in range(3):
         c = sharp_constants(random_problem(seed), 1.0)
-        pair = largest_eta_theta(c, theorem, M, order)
+        pair = largest_eta_theta(c, theorem, batch_size=M, order=order)
         eta, alpha = 0.7 * pair.eta_theta, pair.eta_omega
         found = evaluate(c, theorem, eta, alpha, M, order).coefficients
         steps = lyapunov(c, theorem, eta, alpha, M, order)
@@ -133,7 +133,7 @@ def test_the_lyapunov_function_falls_at_the_adversary_s_points(theorem: str, ord
     for seed in range(6):
         problem = random_problem(seed)
         c = sharp_constants(problem, 1.0)
-        pair = largest_eta_theta(c, theorem, M, order)
+        pair = largest_eta_theta(c, theorem, batch_size=M, order=order)
         eta, alpha = pair.eta_theta, pair.eta_omega
         found = evaluate(c, theorem, eta, alpha, M, order).coefficients
         steps = lyapunov(c, theorem, eta, alpha, M, order)
@@ -153,7 +153,7 @@ def test_the_lyapunov_function_falls_at_the_adversary_s_points(theorem: str, ord
             J = exact.mspbe(flat).reshape(after.shape[:2])
             N0 = tracking_step(p.measured, theorem, eta, alpha, order).N0  # noqa: B023
             if theorem == "projected":
-                measured = (gq.theory.mapping(problem, p.theta, eta, c.R) ** 2).sum(axis=-1)  # noqa: B023
+                measured = (gq.theory.mapping(problem, p.theta, eta_theta=eta, radius=c.R) ** 2).sum(axis=-1)  # noqa: B023
                 noise, rho = eta * e["C1"], 0.5  # noqa: B023
             else:
                 measured, noise, rho = e["gradient"], eta * (1 + 3 * A) * e["C1"], found["rho"]  # noqa: B023
@@ -172,7 +172,7 @@ def test_the_lyapunov_function_falls_at_the_adversary_s_points(theorem: str, ord
 def test_the_largest_step_is_admissible_and_no_larger_one_is(theorem: str, order: int, M: int) -> None:
     for seed in range(4):
         c = sharp_constants(random_problem(seed), [0.5, 1.0, 20.0][seed % 3])
-        pair = largest_eta_theta(c, theorem, M, order)
+        pair = largest_eta_theta(c, theorem, batch_size=M, order=order)
         assert min(pair.needs.values()) >= 0
         grid = np.geomspace(1e-40, 1.0, 8001)
         with np.errstate(all="ignore"):
@@ -188,7 +188,7 @@ def test_plans_keep_their_promise_and_none_nearby_is_better(theorem: str, order:
     for problem, radius in ((control_problem(), 1.0), (random_problem(3), 1.0)):
         c = sharp_constants(problem, radius)
         start, epsilon = (0.3, 0.5), 0.1 * c.C_grad_J**2
-        plan = least_samples(c, theorem, epsilon, start, order)
+        plan = least_samples(c, theorem, epsilon, start=start, order=order)
         assert plan.bound <= epsilon
         assert min(plan.needs.values()) >= 0
         assert plan.eta_theta <= edge(c, theorem, np.array([plan.eta_omega]), plan.batch_size, order)[0]
@@ -318,7 +318,10 @@ def test_the_projected_gradient_mapping() -> None:
     for theta in rng.standard_normal((200, 2)):
         theta = 2 * theta / max(1.0, float(np.linalg.norm(theta)))
         gradient = problem.exact.gradient(theta)
-        sizes = [float(np.linalg.norm(gq.theory.mapping(problem, theta, eta, 2.0))) for eta in (1e-6, 1e-2, 1.0)]
+        sizes = [
+            float(np.linalg.norm(gq.theory.mapping(problem, theta, eta_theta=eta, radius=2.0)))
+            for eta in (1e-6, 1e-2, 1.0)
+        ]
         assert sizes[0] <= np.linalg.norm(gradient) * TINY
         assert sizes[0] >= sizes[1] * (1 - 1e-9) - 1e-9 >= sizes[2] * (1 - 1e-9) - 2e-9
         if np.linalg.norm(theta) < 1.9:

@@ -40,7 +40,7 @@ def test_an_epoch_in_exact_expectation(problem: gq.Problem, theorem: str, order:
     """E[J + B‖Δ‖²] after an epoch + ηρΣE‖·‖² ≤ the same before it + its share of the bound, from every first state."""
     radius = 1.0
     c = sharp_constants(problem, radius)
-    pair = largest_eta_theta(c, theorem, M, order)
+    pair = largest_eta_theta(c, theorem, batch_size=M, order=order)
     eta, alpha = pair.eta_theta, pair.eta_omega
     found, t = evaluate(c, theorem, eta, alpha, M, order).coefficients, tracking_step(c, theorem, eta, alpha, order)
     A = 0.5 * c.L * eta + found["c_hat"] * (eta * M / GROWTH + eta) if theorem == "interior" else 0.0
@@ -60,7 +60,11 @@ def test_an_epoch_in_exact_expectation(problem: gq.Problem, theorem: str, order:
         means = [values[rows[:, None], batch].mean(axis=1) for values in reference]
         measured = 0.0
         for step in range(M):
-            value = exact.gradient(theta) if theorem == "interior" else gq.theory.mapping(problem, theta, eta, radius)
+            value = (
+                exact.gradient(theta)
+                if theorem == "interior"
+                else gq.theory.mapping(problem, theta, eta_theta=eta, radius=radius)
+            )
             measured += float(weight @ (value**2).sum(axis=1))
             k = batch[rows, drawn[:, step]]
             g, h = (

@@ -183,7 +183,7 @@ def test_lemmas_on_g_h_and_the_tracking_step(seed: int, radius: float) -> None:
 )
 def test_step_sizes_are_admissible_and_largest(seed: int, radius: float, M: int, version: str) -> None:
     problem = random_problem(seed)
-    pair = gq.theory.step_sizes(problem, M, radius, version)
+    pair = gq.theory.step_sizes(problem, M, radius=radius, version=version)
     c = getattr(constants, version)(problem, radius)
     assert all(condition.holds for condition in conditions(c, pair.eta_theta, pair.eta_omega, M) if condition.needed)
     assert recursion(c, pair.eta_theta, pair.eta_omega, M).holds
@@ -210,7 +210,7 @@ def test_schedules_satisfy_everything_and_beat_random_ones(seed: int, version: s
     epsilon = 0.3 * c.C_grad_J**2
     rng = np.random.default_rng(seed)
     theta0 = random_points(rng, 1, problem.dim, 1.0)[0]
-    plan = gq.theory.schedule(problem, epsilon, 1.0, version, theta0=theta0)
+    plan = gq.theory.schedule(problem, epsilon, radius=1.0, version=version, theta0=theta0)
     assert plan.bound <= epsilon
     assert all(
         condition.holds

@@ -15,7 +15,7 @@ from gqlab.lab.check import svrg_part
 from gqlab.rules.dispatch import at
 from gqlab.rules.memory import Sizes
 from gqlab.rules.point import DensePoint, Rates
-from gqlab.samples.streams import STOP_LOOK, Identity, World
+from gqlab.samples.streams import STOP_LOOK, RunIdentity, World
 from gqlab.samples.tables import problem_tables
 from helpers.policy_steps import policy_gradient_estimate
 from helpers.random_words import key, word
@@ -41,7 +41,7 @@ def test_the_trajectories_of_policy_gradient_take_the_documented_words(terminal,
     chain = tables.chain
     n, horizon, seed, run = 4, 6, 7, 2
     algorithm = gq.PolicyGradient(0.3, n, horizon)
-    result = gq.run(problem, algorithm, 3 * n * horizon, run + 1, seed, record_every=1)
+    result = gq.run(problem, algorithm, 3 * n * horizon, n_runs=run + 1, seed=seed, record_every=1)
     theta = np.zeros(4)
     lengths = set()
     for u in range(3):
@@ -77,7 +77,7 @@ def step_once(estimator, world, point, rates, d, A):
 def world_of(problem: gq.Problem, stop: int) -> World:
     tables = problem_tables(problem)
     flag = np.array([stop], dtype=np.int64)
-    return World(at(tables.samples, 0), at(tables.chain, 0), Identity(np.uint64(0), 0), flag)
+    return World(at(tables.samples, 0), at(tables.chain, 0), RunIdentity(np.uint64(0), 0), flag)
 
 
 @pytest.mark.parametrize("stop", [0, 1])

@@ -20,7 +20,7 @@ def multiples(seed: int) -> dict[type, float]:
     mdp = gq.garnet(seed=seed)
     problem = gq.Problem(mdp, gq.random_features(mdp, dim=4, seed=seed))
     return {
-        kind: gq.run(problem, kind(radius=100.0), 30_000, 10, seed, np.ones(4)).floor_multiple(problem)
+        kind: gq.run(problem, kind(radius=100.0), 30_000, n_runs=10, seed=seed, theta0=np.ones(4)).floor_multiple()
         for kind in (*BOUNDS, gq.VRGreedyGQ)
     }
 

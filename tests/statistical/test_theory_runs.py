@@ -80,7 +80,7 @@ def test_control_runs_stay_below_the_bound_that_was_certified_for_them(theorem: 
     c = sharp_constants(problem, 1.0)
     at_start = float((problem.exact.gradient(theta0) ** 2).sum())
     norm = float(np.linalg.norm(theta0))
-    plan = gq.theory.least_samples(c, theorem, 0.5 * at_start, start(problem, theta0), theta0_norm=norm)
+    plan = gq.theory.least_samples(c, theorem, 0.5 * at_start, start=start(problem, theta0), theta0_norm=norm)
     every = max(1, plan.batch_size // 50)
     result = gq.run(problem, planned(plan, c), int(plan.samples), n_runs=8, theta0=theta0, record_every=every)
     # nothing came near the sphere, so what the interior theorem counts is everything
@@ -100,9 +100,9 @@ def test_the_projected_theorem_holds_where_the_projection_acts() -> None:
     theta0 = np.array([0.3, 0.6])
     c = sharp_constants(problem, 1.0)
     at_start = float((problem.exact.gradient(theta0) ** 2).sum())
-    plan = gq.theory.least_samples(c, "projected", 0.6 * at_start, start(problem, theta0))
+    plan = gq.theory.least_samples(c, "projected", 0.6 * at_start, start=start(problem, theta0))
     result = gq.run(problem, planned(plan, c), int(plan.samples), n_runs=8, seed=1, theta0=theta0, record_every=1)
-    mapped = (gq.theory.mapping(problem, result.theta[:, :-1], plan.eta_theta, 1.0) ** 2).sum(axis=-1)
+    mapped = (gq.theory.mapping(problem, result.theta[:, :-1], eta_theta=plan.eta_theta, radius=1.0) ** 2).sum(axis=-1)
     assert mapped.mean() < plan.bound <= 0.6 * at_start
     last = result.theta[:, -1]
     assert np.linalg.norm(last, axis=1).min() > 1 - 1e-9
@@ -113,8 +113,8 @@ def test_the_projected_theorem_holds_where_the_projection_acts() -> None:
 def test_greedy_gq_stays_below_its_bound(sampling: str) -> None:
     """n = 10⁵ with the steps that minimise the bound; a trajectory for both, which independent samples only improve on."""
     problem, theta0 = benign_problem(), np.array([0.5, -0.5])
-    c = sharp_constants(problem, 1.0, 1.0, sampling)
-    bound, eta, total = gq.theory.best_greedy(problem, c, 1e5, start(problem, theta0))
+    c = sharp_constants(problem, 1.0, radius_omega=1.0, sampling=sampling)
+    bound, eta, total = gq.theory.best_greedy(problem, c, 1e5, start=start(problem, theta0))
     result = gq.run(
         problem, gq.GreedyGQ(eta, eta / bound.x, radius=1.0), 100_000, n_runs=8, theta0=theta0, record_every=1000
     )

@@ -18,7 +18,12 @@ def test_the_mean_of_every_tenth_look_is_unbiased(garnet_problem, quantity):
     theta0 = np.array([3.0, -2.0, 1.0, 2.0])  # far away: early looks see much more than late ones
     runs = {
         every: gq.run(
-            garnet_problem, gq.GreedyGQ(0.1, 0.05), 99, 4000, theta0=theta0, watch=gq.Watch(quantity, every, n_steps=5)
+            garnet_problem,
+            gq.GreedyGQ(0.1, 0.05),
+            99,
+            n_runs=4000,
+            theta0=theta0,
+            watch=gq.Watch(quantity, every, n_steps=5),
         )
         for every in (1, 10)
     }

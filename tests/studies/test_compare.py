@@ -16,14 +16,16 @@ from gqlab.cli import compare as commands
 from gqlab.cli.main import main
 from gqlab.lab.floor import count_samples, empirical_objective
 from gqlab.studies.compare import measure
-from gqlab.studies.compare.design import FAMILIES, FULL, LINEUP, QUICK, Scale
+from gqlab.studies.compare.design import FAMILIES, FULL, LINEUP, QUICK, Budget, Problems
 from gqlab.studies.compare.figure import apart
-from gqlab.studies.compare.measure import Bench, Row, faster, run_bytes
-from gqlab.studies.compare.report import number, robust, samples, spread
+from gqlab.studies.compare.leaderboard import Leaderboard, Row
+from gqlab.studies.compare.measure import faster, measure_runs, nanoseconds, run_bytes
+from gqlab.studies.compare.report import robust, spread
 from gqlab.studies.compare.rivals import lspi
-from gqlab.studies.compare.store import Store
+from gqlab.studies.page import count, number
+from gqlab.studies.study import run_study
 
-TINY = Scale(n_problems=2, n_runs=2, robust_runs=1, n_samples=3000, first_seed=1000)
+TINY = Budget(n_problems=2, n_runs=2, robust_runs=1, n_samples=3000, first_seed=1000)
 LINES = {"SAGA": LINEUP["SAGA"], "Greedy-GQ": LINEUP["Greedy-GQ"]}
 
 OWN = """
@@ -64,19 +66,38 @@ def tiny(monkeypatch, tmp_path):
 
 
 def test_a_multiple_is_mean_over_runs_over_mean_of_floors(tmp_path):
-    bench = Bench(FAMILIES["garnet"], TINY, Store(tmp_path))
-    row = bench.row("SAGA", LINEUP["SAGA"])
+    study = Leaderboard("title", Problems("garnet", TINY.seeds), {"SAGA": LINEUP["SAGA"]}, TINY)
+    [row] = run_study(study, tmp_path).gathered.rows
     for k, seed in enumerate((1000, 1001)):
         problem = FAMILIES["garnet"].build(seed)
-        result = gq.run(problem, LINEUP["SAGA"], 3000, 2, seed, theta0=np.ones(4))
+        result = gq.run(problem, LINEUP["SAGA"], 3000, n_runs=2, seed=seed, theta0=np.ones(4))
         gradient = (problem.exact.gradient(result.theta[:, -1]) ** 2).sum(axis=-1)
         star = problem.exact.stationary_point(np.ones(4))
-        each = [gq.floor(problem, 3000, seed, j, theta0=np.ones(4), theta=star).gradient_squared for j in range(2)]
+        each = [
+            gq.floor(problem, 3000, seed=seed, run=j, theta0=np.ones(4), theta=star).gradient_squared for j in range(2)
+        ]
         assert_close(row.multiple[k, 0], gradient.mean() / np.mean(each), 1e-9)
     assert row.evaluations == 1.0
     assert row.nanoseconds > 0
-    assert row.bytes == run_bytes(bench.problems[0], LINEUP["SAGA"], 3000)
+    assert row.bytes == run_bytes(FAMILIES["garnet"].build(1000), LINEUP["SAGA"], 3000)
     assert len(row.factors) == 6
+    problem = FAMILIES["garnet"].build(1000)
+    slow = gq.run(
+        problem, faster(LINEUP["SAGA"].for_problem(problem), 0.25), 3000, seed=1000, n_runs=1, theta0=np.ones(4)
+    )
+    found = measure.measure_factor(Problems("garnet", (1000,)), LINEUP["SAGA"], 0.25, TINY.moments, 1, 3000)
+    assert_close(found["gradient"], (problem.exact.gradient(slow.theta[:, -1]) ** 2).sum(axis=-1)[None, None], 1e-12)
+
+
+def test_nanoseconds_are_of_one_sample_of_one_run_of_one_problem(monkeypatch):
+    assert nanoseconds([1e-3, 2e-3], n_samples=100, n_runs=5, n_results=3) == 2000.0
+    problems = Problems("garnet", TINY.seeds)
+    ticks = iter(range(10_000))
+    # Every look at the clock of a core is a second later than the last: two looks for a block of runs, which takes 1 s.
+    monkeypatch.setattr("gqlab.engine.cpu.time.thread_time", lambda: float(next(ticks)))
+    found = measure_runs(problems, LINEUP["SAGA"], (3000,), n_runs=2, n_samples=3000)
+    blocks = 4  # of 2 problems × 2 runs on one thread
+    assert found["times"] == {"nanoseconds": 1e9 * blocks / (3000 * 2 * 2)}
 
 
 def test_memory_is_what_the_page_says():
@@ -91,7 +112,7 @@ def test_memory_is_what_the_page_says():
     }
     for name, numbers in expected.items():
         assert run_bytes(problem, LINEUP[name].for_problem(problem), n) == 8 * (2 * d + numbers), name
-    kept = gq.run(problem, gq.LeastSquaresGreedyGQ(), 100, 1).memory
+    kept = gq.run(problem, gq.LeastSquaresGreedyGQ(), 100, n_runs=1).memory
     numbers = sum(v.size for k, v in kept.items() if k != "theta" and v.dtype.kind == "f")
     assert numbers == d * d + d * S + 2 * d
 
@@ -114,30 +135,14 @@ def test_steps_are_multiplied():
 
 
 def test_numbers_and_places():
-    assert [number(x) for x in (0.984, 12.34, 345.6, 2.5e6, np.inf)] == ["0.98", "12.3", "346", "2.5e+06", "∞"]
-    assert [samples(n) for n in (3000, 300_000, 2_000_000, 3210)] == ["3k", "300k", "2M", "3210"]
+    assert [number(x) for x in (0.984, 12.34, 345.6, 2.5e6, np.inf)] == ["0.98", "12.3", "346", "2.5·10⁶", "∞"]
+    assert [count(n) for n in (3000, 300_000, 2_000_000, 3210)] == ["3k", "300k", "2M", "3210"]
     assert spread(np.array([3.0, 1.0, 2.0])) == "2.00 [1.00, 3.00]"
     wanted = np.array([0.1, 0.11, 0.12, 0.5, 0.9, 0.9])
     placed = apart(wanted, 0.05)
     assert (np.diff(placed) > 0.05 - 1e-12).all()
     assert_close(placed, np.array([0.06, 0.11, 0.16, 0.5, 0.875, 0.925]), 1e-12)
     assert_close(apart(np.zeros(4), 0.05), np.array([-0.06, -0.01, 0.04, 0.09]), 1e-12)  # no lower than the page
-
-
-def test_a_store_gives_back_what_is_whole(tmp_path):
-    store, key = Store(tmp_path), {"a": [1, 2.5], "b": "x"}
-    assert store.load(key) is None
-    store.save(key, {"y": [0.1, 1e-300]})
-    assert store.load(key) == {"y": [0.1, 1e-300]}
-    assert store.load({"a": [1, 2.5], "b": "z"}) is None
-    [path] = tmp_path.iterdir()
-    whole = path.read_bytes()
-    for k in range(0, len(whole), 7):
-        path.write_bytes(whole[:k] + bytes([whole[k] ^ 1]) + whole[k + 1 :])
-        assert store.load(key) in (None, {"y": [0.1, 1e-300]})  # a space in the text is no damage
-    for damaged in (b"", whole[: len(whole) // 2], b"[]", b"[" * 100_000):
-        path.write_bytes(damaged)
-        assert store.load(key) is None
 
 
 def test_lspi_solves_the_linear_equation_of_a_fixed_policy_at_once():
@@ -154,10 +159,18 @@ def test_the_command_writes_everything_once_and_then_reads_it(tiny, capsys, monk
     out, err = capsys.readouterr()
     assert re.search(r"^SAGA +\d", out, flags=re.M)
     assert re.search(r"^Slow +\d", out, flags=re.M)
-    assert "Slow, 2 of 2" in err
+    assert re.search(r"compare 100% .* 00:00 left", err)
     folder = tiny / "results" / "compare" / "garnet"
     files = {path.name for path in folder.iterdir()}
-    assert files == {"compare.html", "compare.json", "compare.md", "compare.png", "compare.svg", "data"}
+    assert files == {f"compare.{kind}" for kind in ("html", "json", "md", "png", "svg")} | {
+        "data",
+        "times",
+        "times.json",
+    }
+    times = json.loads((folder / "times.json").read_text())
+    [measured] = [call for call in times["calls"] if call["call"] == "Slow"]
+    assert measured["nanoseconds"] > 0
+    assert "nanoseconds" not in (folder / "compare.json").read_text()
     page = (folder / "compare.html").read_text()
     assert "<script" not in page
     links = set(re.findall(r'(?:href|src)="(?!#|data:)([^"]*)"', page))
@@ -168,8 +181,7 @@ def test_the_command_writes_everything_once_and_then_reads_it(tiny, capsys, monk
     def never(*_: object) -> None:
         raise AssertionError("what is finished is not done again")
 
-    for name in ("_main", "_factors", "_floors"):
-        monkeypatch.setattr(measure.Bench, name, never)
+    monkeypatch.setattr("gqlab.studies.study.make_call", never)
     main(["compare", "--algorithm", "SAGA", "own_scheme.py:Slow", "--json"])
     again = json.loads(capsys.readouterr().out)
     assert again["rows"] == numbers["rows"]
@@ -178,9 +190,10 @@ def test_the_command_writes_everything_once_and_then_reads_it(tiny, capsys, monk
 def test_a_problem_of_ones_own(tiny, capsys):
     main(["compare", "--problem", "own_scheme.py:one", "--algorithm", "averaged Greedy-GQ"])
     assert "one problem, 2 runs, seed 1000" in capsys.readouterr().out
-    family, name = commands.family_of("own_scheme.py:build")
+    _, problems, name = commands.problems_of("own_scheme.py:build", (3, 4))
     assert name == "build"
-    assert family.build(3).dim == 4
+    assert [problem.fingerprint for problem in problems.build()] == list(problems.fingerprints)
+    assert problems.each()[1].build()[0].fingerprint == problems.fingerprints[1]
 
 
 @pytest.mark.parametrize(
@@ -217,7 +230,7 @@ def test_names_choose_and_files_join(tiny):
 
 def test_the_design_is_the_registered_one():
     """What decides the published table: a change of it is a change of the document."""
-    assert Scale(n_problems=12, n_runs=10, robust_runs=3, n_samples=300_000, first_seed=31_000) == FULL
+    assert Budget(n_problems=12, n_runs=10, robust_runs=3, n_samples=300_000, first_seed=31_000) == FULL
     assert set(range(QUICK.first_seed, QUICK.first_seed + QUICK.n_problems)) <= set(range(1000, 1024))
     page = (Path(__file__).parents[2] / "docs" / "estimators.md").read_text()
     assert "seeds 31000 to 31011" in page

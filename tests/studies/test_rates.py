@@ -14,9 +14,12 @@ import gqlab as gq
 from gqlab.cli.main import main
 from gqlab.lab.results import RunResult
 from gqlab.measure.watch import Watched
+from gqlab.studies.rates.choices import choose, edges
 from gqlab.studies.rates.design import SCHEDULES, RateSettings
 from gqlab.studies.rates.runs import Cohort, exact_descent, first_below, floors, running_mean, samples_needed, stages
-from gqlab.studies.rates.statistics import choose, edges, interval, local_slopes, paired_slope, ratios, slope
+from gqlab.studies.rates.statistics import interval, local_slopes, paired_slope, ratios, slope
+from gqlab.support.sources import closure
+from helpers.study_files import everything
 
 
 def watched_run(problem: gq.Problem, algorithm: gq.Algorithm, every: int = 1, record_every: int = 20) -> RunResult:
@@ -156,7 +159,7 @@ def test_the_full_design_is_what_the_documents_say() -> None:
     assert settings.families[0].n_problems >= 10
     flat = next(family for family in settings.families if family.spread < 1)
     least = [
-        np.linalg.eigvalsh(family.problem(0, 0)[0].exact.feature_covariance)[0]
+        np.linalg.eigvalsh(family.draw(0, 0).build()[0].exact.feature_covariance)[0]
         for family in (flat, replace(flat, spread=1.0))
     ]
     assert 0 < least[0] < 0.3 * least[1]
@@ -178,8 +181,8 @@ def test_a_quick_run_end_to_end_leaves_full_results_alone(tmp_path: Path, capsys
     (tmp_path / "rates.json").write_text("full")
     main(["rates", "--quick", "--out", str(tmp_path)])
     out = capsys.readouterr().out
-    made = ["rates-quick.json", "rates-quick.md", "rates-quick.png"]
-    assert sorted(path.name for path in tmp_path.iterdir()) == [*made, "rates.json"]
+    made = ["rates-quick.html", "rates-quick.json", "rates-quick.md", "rates-quick.png"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["data", *made, "rates.json", "times", "times.json"]
     assert (tmp_path / "rates.json").read_text() == "full"
     assert (tmp_path / "rates-quick.md").read_text().strip() in out
     garnets, sticky = json.loads((tmp_path / "rates-quick.json").read_text())["families"]
@@ -187,6 +190,30 @@ def test_a_quick_run_end_to_end_leaves_full_results_alone(tmp_path: Path, capsys
     assert set(garnets["samples"]) == {"GreedyGQ", "VRGreedyGQ", *SCHEDULES, "SAGA"}
     assert np.nanmax(np.array(garnets["samples"]["VRGreedyGQ"], dtype=float)) <= 5000
     assert np.shape(sticky["floors"]) == (2, 2, 5)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("engine", ["processes", "ray"])
+def test_every_engine_gives_the_bytes_of_threads_and_a_second_call_computes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine: str
+) -> None:
+    if engine == "ray":
+        pytest.importorskip("ray")
+    main(["rates", "--quick", "--out", str(tmp_path / "threads")])
+    main(["rates", "--quick", "--out", str(tmp_path / engine), "--engine", engine, "--workers", "2"])
+    expected = everything(tmp_path / "threads")
+    assert everything(tmp_path / engine) == expected
+    assert len(expected) == 4 + 20
+    monkeypatch.setattr("gqlab.studies.study.run_tasks", None)
+    main(["rates", "--quick", "--out", str(tmp_path / engine)])
+    assert everything(tmp_path / engine) == expected
+
+
+def test_rates_do_not_depend_on_what_draws_or_writes_them() -> None:
+    found = closure("gqlab.studies.rates.measure").modules
+    own = {name.rpartition(".")[2] for name in found if name.startswith("gqlab.studies.")}
+    assert own == {"measure", "design", "runs", "choices"}
+    assert not {name.split(".")[1] for name in found} & {"plots", "learn", "data", "cli", "encoders"}
 
 
 def test_a_path_that_cannot_be_written_is_one_line_before_anything_is_computed(

@@ -31,10 +31,10 @@ def test_control_gets_a_guarantee_that_certifies_progress(target: gq.Operator) -
     start, norm = starting(problem, theta0)
     for name, radius in (("interior", 10.0), ("projected", 1.0)):
         c = sharp_constants(problem, radius)
-        plan = gq.theory.least_samples(c, name, 0.07, start, theta0_norm=norm)
+        plan = gq.theory.least_samples(c, name, 0.07, start=start, theta0_norm=norm)
         one_radius = gq.VRGreedyGQ(plan.eta_theta, plan.eta_omega, plan.batch_size, radius)
         algorithm, n = replace(one_radius, radius_omega=c.R_omega), int(plan.n_epochs)
-        report = gq.theory.analyse(problem, algorithm, n, theta0)
+        report = gq.theory.analyse(problem, algorithm, n, theta0=theta0)
         statement = report.statement(name)
         assert (statement.guarantee, statement.reasons) == ("yes", ())
         assert statement.says_something
@@ -46,14 +46,14 @@ def test_control_gets_a_guarantee_that_certifies_progress(target: gq.Operator) -
         assert plan.samples < 1e6
         assert "one radius for θ and ω: fails" in report.corrected.reasons
         # with one radius for both, ω*(θ) may leave ω's ball, and the report says so
-        one = gq.theory.analyse(problem, one_radius, n, theta0).statement(name)
+        one = gq.theory.analyse(problem, one_radius, n, theta0=theta0).statement(name)
         assert one.guarantee == "no"
         assert not one.certifies_progress
         assert "is not known to be at most R_ω" in one.reasons[0]
         # and what is proved of another algorithm is not statement of this one
-        other = gq.theory.analyse(problem, one_radius, n, theta0, radius_omega=c.R_omega, sampling="iid").statement(
-            name
-        )
+        other = gq.theory.analyse(
+            problem, one_radius, n, theta0=theta0, radius_omega=c.R_omega, sampling="iid"
+        ).statement(name)
         assert other.guarantee == (
             f"yes, for ω projected on R_ω = {c.R_omega:.4g} (the algorithm has {radius:.4g}), "
             "for i.i.d. batches, which run() does not draw"
@@ -66,9 +66,9 @@ def test_a_run_that_may_well_leave_certifies_no_progress() -> None:
     problem, theta0 = control_problem(gq.Softmax(1.0)), np.array([-0.7, -0.7])
     start, norm = starting(problem, theta0)
     c = sharp_constants(problem, 2.7)
-    plan = gq.theory.least_samples(c, "interior", 0.02, start, theta0_norm=norm)
+    plan = gq.theory.least_samples(c, "interior", 0.02, start=start, theta0_norm=norm)
     algorithm = gq.VRGreedyGQ(plan.eta_theta, plan.eta_omega, plan.batch_size, 2.7, radius_omega=c.R_omega)
-    statement = gq.theory.analyse(problem, algorithm, int(plan.n_epochs), theta0).statement("interior")
+    statement = gq.theory.analyse(problem, algorithm, int(plan.n_epochs), theta0=theta0).statement("interior")
     assert statement.guarantee == "yes"
     assert statement.staying < statement.at_start / 2
     assert 0.5 < statement.leaves < 0.6
@@ -83,9 +83,9 @@ def test_a_bound_on_runs_that_leave_certifies_no_progress() -> None:
     problem = gq.Problem(gq.FiniteMDP(P, np.ones((2, 2)), discount=0.1), [np.eye(2), np.eye(2)], target=gq.Softmax(1.0))
     theta0, c = np.array([-0.3, -0.6]), sharp_constants(problem, 1.0)
     start, norm = starting(problem, theta0)
-    plan = gq.theory.least_samples(c, "interior", 0.048, start, theta0_norm=norm)
+    plan = gq.theory.least_samples(c, "interior", 0.048, start=start, theta0_norm=norm)
     algorithm = gq.VRGreedyGQ(plan.eta_theta, plan.eta_omega, plan.batch_size, 1.0, radius_omega=c.R_omega)
-    statement = gq.theory.analyse(problem, algorithm, int(plan.n_epochs), theta0).statement("interior")
+    statement = gq.theory.analyse(problem, algorithm, int(plan.n_epochs), theta0=theta0).statement("interior")
     angle = np.linspace(0, 2 * np.pi, 100)
     ball = (np.linspace(0, 1, 50)[:, None, None] * np.stack([np.cos(angle), np.sin(angle)], axis=1)).reshape(-1, 2)
     least = (problem.exact.gradient(ball) ** 2).sum(axis=1).min()
@@ -94,7 +94,7 @@ def test_a_bound_on_runs_that_leave_certifies_no_progress() -> None:
     assert (statement.leaves, statement.staying, statement.certifies_progress) == (1.0, math.inf, False)
     assert "that the run stays inside is not shown" in "\n".join(statement.lines())
     # so few steps that no run can leave
-    short = gq.theory.analyse(problem, replace(algorithm, eta_theta=1e-6), 1, theta0).statement("interior")
+    short = gq.theory.analyse(problem, replace(algorithm, eta_theta=1e-6), 1, theta0=theta0).statement("interior")
     assert (short.guarantee, short.leaves, short.staying) == ("yes", 0.0, short.total)
 
 
@@ -102,31 +102,33 @@ def test_steps_keep_the_shell_that_the_theorem_needs() -> None:
     """‖θ_0‖ = 0.999 with R = 1: 3Gη_θ ≤ 0.001, and Gη_θ ≤ 0.001 for Greedy-GQ; on the sphere there is no step."""
     problem = control_problem()
     c = sharp_constants(problem, 1.0)
-    plan = gq.theory.least_samples(c, "interior", 0.5, (0.3, 0.5), theta0_norm=0.999)
+    plan = gq.theory.least_samples(c, "interior", 0.5, start=(0.3, 0.5), theta0_norm=0.999)
     assert plan.eta_theta == pytest.approx(0.001 / (3 * c.G), rel=1e-6)
-    assert gq.theory.least_samples(c, "interior", 0.5, (0.3, 0.5)).eta_theta > plan.eta_theta
-    assert gq.theory.largest_eta_theta(c, "interior", 10, theta0_norm=0.999).eta_theta <= 0.001 / (3 * c.G)
+    assert gq.theory.least_samples(c, "interior", 0.5, start=(0.3, 0.5)).eta_theta > plan.eta_theta
+    assert gq.theory.largest_eta_theta(c, "interior", batch_size=10, theta0_norm=0.999).eta_theta <= 0.001 / (3 * c.G)
     free = sharp_constants(problem, 1.0, sampling="iid")
-    assert gq.theory.best_greedy(problem, free, 100.0, (10.0, 1.0), 0.999)[1] == pytest.approx(0.001 / c.G)
+    assert gq.theory.best_greedy(problem, free, 100.0, start=(10.0, 1.0), theta0_norm=0.999)[1] == pytest.approx(
+        0.001 / c.G
+    )
     n = samples_for(problem, free, 10.0, (10.0, 1.0), 0.999)
-    assert gq.theory.best_greedy(problem, free, n, (10.0, 1.0), 0.999)[2] <= 10 * (1 + 1e-9)
-    assert gq.theory.best_greedy(problem, free, 0.99 * n, (10.0, 1.0), 0.999)[2] > 10
+    assert gq.theory.best_greedy(problem, free, n, start=(10.0, 1.0), theta0_norm=0.999)[2] <= 10 * (1 + 1e-9)
+    assert gq.theory.best_greedy(problem, free, 0.99 * n, start=(10.0, 1.0), theta0_norm=0.999)[2] > 10
     for call in (
         lambda: samples_for(problem, free, 10.0, (10.0, 1.0), 1.0),
-        lambda: gq.theory.best_greedy(problem, free, 100.0, (10.0, 1.0), 1.0),
-        lambda: gq.theory.least_samples(c, "interior", 0.5, (0.3, 0.5), theta0_norm=1.0),
-        lambda: gq.theory.largest_eta_theta(c, "interior", 10, theta0_norm=1.0),
+        lambda: gq.theory.best_greedy(problem, free, 100.0, start=(10.0, 1.0), theta0_norm=1.0),
+        lambda: gq.theory.least_samples(c, "interior", 0.5, start=(0.3, 0.5), theta0_norm=1.0),
+        lambda: gq.theory.largest_eta_theta(c, "interior", batch_size=10, theta0_norm=1.0),
     ):
         with pytest.raises(ValueError, match="theta0_norm is 1, expected a number below the radius, 1"):
             call()
-    report = gq.theory.analyse_greedy(problem, gq.GreedyGQ(1e-4, 1e-3, 1.0, radius_omega=2.0), 100, [1.0, 0.0])
+    report = gq.theory.analyse_greedy(problem, gq.GreedyGQ(1e-4, 1e-3, 1.0, radius_omega=2.0), 100, theta0=[1.0, 0.0])
     assert (report.best_bound, report.statement.guarantee) == (None, "no")
     assert "least bound" not in str(report)
 
 
 def test_the_paper_s_theorem_wants_omega_to_begin_in_the_ball() -> None:
     algorithm = gq.VRGreedyGQ(3e-5, 1.5e-3, 10_000, radius=1.0)
-    report = gq.theory.analyse(benign_problem(), algorithm, 1, [0.0, 0.0], [3.0, 0.0], radius_omega=5.0)
+    report = gq.theory.analyse(benign_problem(), algorithm, 1, theta0=[0.0, 0.0], omega0=[3.0, 0.0], radius_omega=5.0)
     for version in (report.as_printed, report.corrected):
         assert version.guarantee == "no"
         assert "ω_0 inside the ball: fails" in version.reasons
@@ -139,15 +141,15 @@ def test_how_likely_a_run_is_to_leave_by_hand() -> None:
     assert c.least_J(8.0) == pytest.approx(0.25 * (8 * (1 - 0.2 * math.sqrt(2)) - 0.2) ** 2)
     assert c.least_J(0.1) == 0
     start, norm = starting(problem, theta0)
-    plan = gq.theory.least_samples(c, "interior", 0.07, start, theta0_norm=norm)
+    plan = gq.theory.least_samples(c, "interior", 0.07, start=start, theta0_norm=norm)
     algorithm = gq.VRGreedyGQ(plan.eta_theta, plan.eta_omega, plan.batch_size, 10.0, radius_omega=c.R_omega)
-    statement = gq.theory.analyse(problem, algorithm, int(plan.n_epochs), theta0).statement("interior")
+    statement = gq.theory.analyse(problem, algorithm, int(plan.n_epochs), theta0=theta0).statement("interior")
     mean = statement.total * statement.coefficients["rho"] * plan.eta_theta * plan.samples
     assert statement.leaves == pytest.approx(mean / c.least_J(10.0 - 3 * c.G * plan.eta_theta))
     assert 0.01 < statement.leaves < 0.05
     assert mean > start[0]
     greedy = gq.theory.analyse_greedy(
-        problem, gq.GreedyGQ(1e-6, 1e-5, radius=10.0, radius_omega=c.R_omega), 10**6, theta0
+        problem, gq.GreedyGQ(1e-6, 1e-5, radius=10.0, radius_omega=c.R_omega), 10**6, theta0=theta0
     ).statement
     assert greedy.guarantee == "yes"
     mean = greedy.total * greedy.coefficients["rho"] * 1e-6 * 10**6
@@ -200,17 +202,17 @@ def test_both_sets_of_conditions_are_reported() -> None:
     assert tests["lr-5"] == tests["tracking"] == (True, True)
     assert report.corrected.recursion.c0 == pytest.approx(0.0688507, rel=1e-5)
     assert report.corrected.conditions_hold
-    assert gq.theory.step_sizes(benign_problem(), 10_000, 1.0).eta_theta == pytest.approx(1.73e-4, rel=1e-2)
+    assert gq.theory.step_sizes(benign_problem(), 10_000, radius=1.0).eta_theta == pytest.approx(1.73e-4, rel=1e-2)
 
 
 @pytest.mark.parametrize("entry", [1e160, 1e308])
 def test_a_first_point_that_overflows_is_named(garnet_problem, entry):
-    with pytest.raises(ValueError, match=r"^theta0: a search from it leaves the finite numbers"):
-        gq.theory.try_steps(garnet_problem, 1.0, [0, 0, 0, entry], 100, 500)
+    with pytest.raises(ValueError, match=r"^theta0: a search from it overflows"):
+        gq.theory.try_steps(garnet_problem, 1.0, theta0=[0, 0, 0, entry], batch_size=100, n_samples=500)
 
 
 def test_tried_steps_report_what_came_of_them(garnet_problem: gq.Problem) -> None:
-    tried = gq.theory.try_steps(garnet_problem, 100.0, [1, 1, 1, 1], batch_size=None, n_samples=3000)
+    tried = gq.theory.try_steps(garnet_problem, 100.0, theta0=[1, 1, 1, 1], batch_size=None, n_samples=3000)
     assert tried.algorithm == "GreedyGQ"
     assert len({attempt.fraction for attempt in tried.attempts}) == 7
     assert tried.best.outcome == min(attempt.outcome for attempt in tried.attempts)
@@ -247,7 +249,7 @@ def test_the_measured_mean_does_not_depend_on_how_often_a_run_is_recorded(garnet
     for every in (1, 50):
         theta0 = np.full(4, 3.0)
         result = gq.run(garnet_problem, algorithm, 400, n_runs=4, theta0=theta0, record_every=every)
-        report = gq.theory.analyse(garnet_problem, algorithm, 4, theta0, result=result)
+        report = gq.theory.analyse(garnet_problem, algorithm, 4, theta0=theta0, result=result)
         means.append(report.measured.mean)
         if every == 50:
             left = (garnet_problem.exact.gradient(result.theta[:, :-1]) ** 2).sum(axis=-1).mean()

@@ -173,7 +173,7 @@ def test_decaying_steps_lose_a_logarithm_and_nothing_else() -> None:
         scaled.append(bound.total(etas, 0.0, 0.0) * math.sqrt(T) / math.log(T))
     assert scaled[0] > scaled[1] > scaled[2] > 0.3
     assert scaled[1] / scaled[2] < 1.1
-    with pytest.raises(ValueError, match="must not grow"):
+    with pytest.raises(ValueError, match="must not increase"):
         bound.total(np.array([0.1, 0.2]), 0.0, 0.0)
 
 

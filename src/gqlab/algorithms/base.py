@@ -135,7 +135,7 @@ class Algorithm:
         return self.samples(updates)
 
     def whole(self, updates: Counts) -> Counts:
-        """The first counts of updates, these or later, at which a run can be left and gone on with."""
+        """The first counts of updates, these or later, at which a run can be stopped and resumed."""
         return updates
 
     def to_dict(self) -> dict[str, Any]:

@@ -65,7 +65,7 @@ class PolicyGradient(Algorithm):
         θ ← Π_R[θ + η_θ · mean of g over the trajectories]
 
     g is an unbiased estimate of the gradient of E_π[Σ_{t<horizon} (Π_{k<t} γ_k) r_t]. A trajectory that arrives in a
-    terminal state ends there; it counts in full all the same, so an update always counts n_trajectories·horizon
+    terminal state ends there; it still counts in full, so an update always counts n_trajectories·horizon
     samples. The problem's target must be ``Softmax``.
 
     Examples

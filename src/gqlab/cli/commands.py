@@ -9,9 +9,10 @@ from gqlab.cli.compare import compare
 from gqlab.cli.doctor import doctor
 from gqlab.cli.fit import fit
 from gqlab.cli.health import health
+from gqlab.cli.rates import rates
 from gqlab.cli.reproduce import list_experiments, reproduce
 from gqlab.cli.sweep import sweep
-from gqlab.cli.theory import rates, theory
+from gqlab.cli.theory import theory
 from gqlab.cli.train import train
 from gqlab.cli.watch import watch
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import shlex
 import sys
-import time
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,19 +12,19 @@ from typing import Annotated, Any
 import tyro
 
 from gqlab.algorithms import ALGORITHMS, Algorithm
+from gqlab.cli.study_options import StudyOptions
 from gqlab.problems.problem import Problem
-from gqlab.studies.compare import report
-from gqlab.studies.compare.design import FAMILIES, FULL, LINEUP, QUICK, RADIUS, Family, Scale
-from gqlab.studies.compare.store import Store
+from gqlab.studies.compare.design import FAMILIES, FULL, LINEUP, QUICK, RADIUS, Budget, Problems
+from gqlab.studies.compare.leaderboard import Leaderboard
+from gqlab.studies.study import run_study
 from gqlab.support import checks
-from gqlab.support.files import write_whole
 
 #: Where everything goes unless ``--out`` says otherwise: a folder for each family of problems.
 OUT, OUT_QUICK = Path("results/compare"), Path("results/compare-quick")
 
 
 @dataclass(frozen=True)
-class Compare:
+class Compare(StudyOptions):
     """Compare estimators in units of the statistical floor: what the samples of a run allow, whatever the algorithm."""
 
     problem: Annotated[str, tyro.conf.arg(metavar="NAME|FILE.py:NAME")] = "garnet"
@@ -42,46 +41,23 @@ class Compare:
     n_samples: Annotated[int | None, tyro.conf.arg(help_behavior_hint="")] = None
     """The budget of each run. Default: 300,000, or 30,000 with --quick."""
 
-    quick: tyro.conf.FlagCreatePairsOff[bool] = False
-    """Few problems and samples, to try the command."""
-
-    out: Annotated[Path | None, tyro.conf.arg(metavar="DIR", help_behavior_hint="")] = None
-    """The folder for compare.html, .json, .md, .png and .svg. Default: results/compare/PROBLEM."""
-
-    json: tyro.conf.FlagCreatePairsOff[bool] = False
-    """Print the numbers as JSON instead of the table."""
-
 
 def compare(options: Annotated[Compare, tyro.conf.arg(name="")]) -> None:
     """Compare estimators in units of the statistical floor.
 
-    Finished work is kept: a second call, or one after Ctrl-C, does only what is missing.
+    compare.html, .json, .md, .png and .svg go to results/compare/PROBLEM, or to --out. Finished work is kept: a second
+    call, or one after Ctrl-C, does only what is missing.
     """
-    from gqlab.studies.compare.figure import write_figure
-    from gqlab.studies.compare.measure import compare as measure
-
-    family, name = family_of(options.problem)
+    budget = budget_of(options)
+    title, problems, name = problems_of(options.problem, budget.seeds)
     lineup = lineup_of(options.algorithm)
-    scale = scale_of(options, name)
+    budget = replace(budget, n_problems=len(problems.seeds))
     folder = options.out or (OUT_QUICK if options.quick else OUT) / name
-    folder.mkdir(parents=True, exist_ok=True)
-    began = time.perf_counter()
-
-    def progress(what: str) -> None:
-        print(f"gqlab compare: {what}, {time.perf_counter() - began:.0f} s", file=sys.stderr, flush=True)
-
-    found = measure(family, lineup, scale, Store(folder / "data"), progress)
-    svg = write_figure(found, folder)
-    texts = {
-        "compare.json": report.numbers(found),
-        "compare.md": report.markdown(found),
-        "compare.html": report.page(found, svg, command_of(options)),
-    }
-    for file_name, text in texts.items():
-        write_whole(folder / file_name, lambda file, text=text: file.write(text.encode()))  # type: ignore[misc]
-    print(texts["compare.json"] if options.json else report.text(found))
-    if not options.json:
-        print(f"\nWritten to {folder}: compare.html, .json, .md, .png and .svg")
+    done = run_study(Leaderboard(title, problems, lineup, budget, command_of(options)), folder, options.how())
+    if options.json:
+        print((folder / "compare.json").read_text(encoding="utf-8"))
+        return
+    print(f"{done.text}\n\nWritten to {folder}: compare.html, .json, .md, .png and .svg")
 
 
 def command_of(options: Compare) -> str:
@@ -93,34 +69,33 @@ def command_of(options: Compare) -> str:
     return shlex.join(parts + (["--quick"] if options.quick else []))
 
 
-def scale_of(options: Compare, name: str) -> Scale:
-    scale = QUICK if options.quick else FULL
+def budget_of(options: Compare) -> Budget:
+    budget = QUICK if options.quick else FULL
     if options.seeds is not None:
-        scale = replace(scale, n_problems=checks.integer("seeds", options.seeds, least=1, below=10_000))
+        budget = replace(budget, n_problems=checks.integer("seeds", options.seeds, least=1, below=10_000))
     if options.n_samples is not None:
-        scale = replace(scale, n_samples=checks.integer("n_samples", options.n_samples, least=3000, below=2**40))
-    return replace(scale, n_problems=1) if name.endswith(" (one problem)") else scale
+        budget = replace(budget, n_samples=checks.integer("n_samples", options.n_samples, least=3000, below=2**40))
+    return budget
 
 
-def family_of(text: str) -> tuple[Family, str]:
-    """The family of problems that an argument names, and the name of its folder."""
+def problems_of(text: str, seeds: tuple[int, ...]) -> tuple[str, Problems, str]:
+    """The problems that an argument names: in words, as data, and the name of their folder."""
     if text in FAMILIES:
-        return FAMILIES[text], text
+        return FAMILIES[text].title, Problems(text, seeds), text
     if ".py:" not in text:
         raise ValueError(f"problem is {text!r}, expected one of {', '.join(FAMILIES)}, or FILE.py:NAME")
     thing, name = from_file("problem", text)
     if isinstance(thing, Problem):
-        return Family(f"{name}: {thing!r}", lambda seed: thing), f"{name} (one problem)"
+        return f"{name}: {thing!r}", Problems(text, seeds[:1], thing), f"{name} (one problem)"
     if not callable(thing):
         raise ValueError(f"problem {text!r} is {thing!r}, expected a Problem or a function from a seed to one")
-
-    def build(seed: int) -> Problem:
+    prints = []
+    for seed in seeds:
         made = thing(seed)
         if not isinstance(made, Problem):
             raise ValueError(f"problem {text!r} made {made!r} of seed {seed}, expected a Problem")
-        return made
-
-    return Family(name, build), name
+        prints.append(made.fingerprint)
+    return name, Problems(name, seeds, thing, tuple(prints)), name
 
 
 def lineup_of(names: tuple[str, ...]) -> dict[str, Algorithm]:
@@ -170,10 +145,16 @@ def from_file(argument: str, text: str) -> tuple[Any, str]:
 
 
 def _import(module: str, source: Path) -> None:
-    """Import a file under a name that compiled code and saved results can know it by."""
-    spec = importlib.util.spec_from_file_location(module, source)
+    """Import a file under a name that compiled code, saved results and workers can know it by.
+
+    What stands beside it can be imported too, as if it were run by Python itself.
+    """
+    spec = importlib.util.spec_from_file_location(module, source.resolve())
     if spec is None or spec.loader is None:
         raise ValueError(f"{source} cannot be imported")
+    folder = str(source.resolve().parent)
+    if folder not in sys.path:
+        sys.path.append(folder)
     sys.modules[module] = importlib.util.module_from_spec(spec)
     try:
         spec.loader.exec_module(sys.modules[module])

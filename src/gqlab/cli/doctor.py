@@ -1,4 +1,4 @@
-"""``gqlab doctor``: what is installed, what works, and what brings the rest."""
+"""``gqlab doctor``: what is installed, what works, and how to get the rest."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Package:
 
     @property
     def is_enough(self) -> bool:
-        """Whether it is installed, and not older than what was tested."""
+        """Whether it is installed, in a version that is new enough."""
         least = re.search(r">=([\d.]+)", self.wanted)
         return self.installed is not None and (least is None or _numbers(self.installed) >= _numbers(least[1]))
 
@@ -65,7 +65,7 @@ class Feature:
     works: bool
     packages: tuple[Package, ...]
     problem: str  # "" where it works
-    install: str  # the line that brings what is missing; "" where no package is
+    install: str  # the command that installs what is missing; "" if no package is
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class Diagnosis:
 
 
 def _numbers(text: str) -> tuple[int, ...]:
-    """The release of a version, without what follows its last number, as in 2.0.0rc1."""
+    """The release numbers of a version, without suffixes such as rc1 in 2.0.0rc1."""
     found = re.match(r"\d+(?:\.\d+)*", text)
     return tuple(int(part) for part in found[0].split(".")) if found else ()
 
@@ -98,7 +98,7 @@ def _requirements() -> dict[str, str]:
     except PackageNotFoundError:  # a source tree that was not installed
         texts = []
     named = [(re.split(r"[^\w.-]", text)[0], text) for text in texts]
-    return dict(reversed(named))  # the first of a name counts
+    return dict(reversed(named))  # the first entry of a name counts
 
 
 def _package(name: str, wanted: str) -> Package:
@@ -119,7 +119,7 @@ def _feature(name: str, packages: tuple[Package, ...]) -> Feature:
 
 
 def _fails(feature: str) -> str:
-    """What is wrong although all packages are there; "" where nothing is."""
+    """What is wrong although all packages are installed; "" if nothing is."""
     if feature == "GPU":
         try:
             load_cuda()
@@ -154,7 +154,7 @@ def _cache() -> tuple[Path | None, bool]:
 
 
 def diagnose() -> Diagnosis:
-    """Look at everything; nothing is changed, but for the cache's folder, which is made."""
+    """Examine everything; nothing is changed, except that the cache's folder is created."""
     wanted = _requirements()
     features = tuple(
         _feature(name, tuple(_package(package, wanted.get(package, package)) for package in packages))
@@ -200,13 +200,13 @@ def report(found: Diagnosis) -> str:
 
 @dataclass(frozen=True)
 class Doctor:
-    """Say what is installed, what works, and what brings the rest."""
+    """Say what is installed, what works, and how to get the rest."""
 
     json: tyro.conf.FlagCreatePairsOff[bool] = False
     """Print the findings as JSON instead of the table."""
 
     clean: tyro.conf.FlagCreatePairsOff[bool] = False
-    """Remove all compiled code that gqlab keeps, and nothing else; it is compiled anew when it is needed."""
+    """Remove all compiled code that gqlab keeps, and nothing else; it is compiled again when it is needed."""
 
 
 def _kept() -> list[Path]:
@@ -215,7 +215,7 @@ def _kept() -> list[Path]:
 
 
 def doctor(options: Annotated[Doctor, tyro.conf.arg(name="")]) -> None:
-    """Say what is installed, what works, and what brings the rest. Exit status 1 where the core does not work."""
+    """Say what is installed, what works, and how to get the rest. Exit status 1 if the core does not work."""
     if options.clean:
         removed = sum(code_folder.prune(place, 0) for place in code_folder.places())
         print(f"removed {removed / 2**20:.0f} MiB of compiled code")

@@ -16,7 +16,7 @@ from gqlab.support.plain_json import print_json
 
 @dataclass(frozen=True)
 class Fit:
-    """Learn action values from logged data. Finished passes are kept: the same command goes on after a kill."""
+    """Learn action values from logged data. Finished passes are kept: the same command resumes after a kill."""
 
     files: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="FILE...", help_behavior_hint="")]
     """Parquet files, patterns or folders, in the order of time."""
@@ -60,7 +60,7 @@ class Fit:
     """Of the order of the rows, of batches and of the episodes."""
 
     engine: Annotated[Literal["threads", "processes", "ray"] | None, tyro.conf.arg(help_behavior_hint="")] = None
-    """Share the files among workers, for data that do not fit one machine. Default: one process reads them."""
+    """Share the files among workers, for data that does not fit on one machine. Default: one process reads them."""
 
     workers: Annotated[int | None, tyro.conf.arg(help_behavior_hint="")] = None
     """Of the engine. Default: one for each core, of this machine or of the cluster."""
@@ -91,7 +91,7 @@ def fit(options: Annotated[Fit, tyro.conf.arg(name="")]) -> None:
     data = Transitions.from_parquet(list(options.files), columns_of(options.column))
     algorithm = algorithm_of(options, data.n_rows)
     check_writable(options.out)
-    # Ray prints what happens to its workers on stdout, which is for the report.
+    # Ray prints messages about its workers on stdout, which is for the report.
     with contextlib.redirect_stdout(sys.stderr) if engine is not None else contextlib.nullcontext():
         model = learn(
             data,
@@ -116,7 +116,7 @@ def fit(options: Annotated[Fit, tyro.conf.arg(name="")]) -> None:
 
 
 def engine_from(options: Fit) -> Any:
-    """The engine that was asked for, if one was."""
+    """The engine that was asked for, if any."""
     from gqlab.tasks.engines import engine_of
 
     if options.engine is None:
@@ -143,7 +143,7 @@ def algorithm_of(options: Fit, n_rows: int) -> Any:
     for name, value in given.items():
         if value is not None and name not in takes:
             raise ValueError(f"{name} is {value}, which {kind.__name__} does not take")
-    # Step sizes for features of length 1; where an algorithm has defaults of its own they stay.
+    # Step sizes for features of length 1; an algorithm's own defaults are kept.
     eta = 0.1 if options.eta is None else options.eta
     usual = {name: eta for name in ("eta_theta", "eta_omega") if takes.get(name) is not None}
     usual["batch_size"] = n_rows

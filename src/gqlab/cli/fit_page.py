@@ -1,4 +1,4 @@
-"""What ``gqlab fit`` leaves to look at: the history of a fit as a figure, and one page that needs nothing else."""
+"""The report of ``gqlab fit``: the history of a fit as a figure, and one self-contained page."""
 
 from __future__ import annotations
 
@@ -10,12 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from gqlab.cli.pages import facts_table, number, table, whole_page, written
-from gqlab.learn.linear_q import Evaluation, LinearQ
+from gqlab.cli.pages import score, written
+from gqlab.learn.linear_q import LinearQ
+from gqlab.learn.playing import Evaluation
 from gqlab.plots.style import BLUE, GREEN, INK, VERMILION, label_powers, short, write_figure
+from gqlab.studies.page import Table, facts_table, figure, whole_page
 from gqlab.support.files import write_whole
 
-#: What a history holds of every pass, and what it is called.
+#: The columns of a history, with their titles.
 COLUMNS = {"updates": "updates", "mspbe": "J", "gradient": "‖∇J‖²", "max_q": "max |Q|"}
 
 
@@ -27,14 +29,14 @@ def page(model: LinearQ, algorithm: Any, data: Any, played: Evaluation | None, f
     shown = np.unique(np.linspace(0, len(history["updates"]) - 1, 12).astype(int))
     rows = [[f"{history['updates'][k]:,}", *(f"{history[name][k]:.4g}" for name in list(COLUMNS)[1:])] for k in shown]
     title = f"{type(algorithm).__name__} on {data.n_rows:,} logged transitions"
-    score = "" if played is None else f"<p class=score>{number(played.mean)}</p>\n"
+    top = "" if played is None else f"<p class=score>{score(played.mean)}</p>\n"
     return whole_page(
         title,
-        f"{score}{''.join(f'<p class=lead>{escape(line)}</p>' for line in summary(model, played))}\n"
-        f"{_warnings(model)}<figure>{svg[svg.index('<svg') :]}</figure>\n"
+        f"{top}{''.join(f'<p class=lead>{escape(line)}</p>' for line in summary(model, played))}\n"
+        f"{_warnings(model)}{figure(svg)}\n"
         f"<h2>On the way</h2>\n<p>J and its gradient are those of the data: means over "
         "their rows, by regressions of δ on the features.</p>\n"
-        f"{table(tuple(COLUMNS.values()), rows)}\n"
+        f"{Table(tuple(COLUMNS.values()), rows).html('plain')}\n"
         f"<h2>How it was learned</h2>\n{facts_table(_facts(model, algorithm, data))}\n"
         f"<h2>To use it</h2>\n<pre><code>{escape(USAGE)}</code></pre>\n",
     )
@@ -44,12 +46,12 @@ USAGE = """import gqlab as gq
 
 model = gq.LinearQ.load("model.npz")
 model.q(observation)        # the values of all actions
-model.predict(observation)  # the best of them
+action, _ = model.predict(observation)  # the best of them
 """
 
 
 def summary(model: LinearQ, played: Evaluation | None) -> list[str]:
-    """What came out, in a sentence or two."""
+    """The outcome, in a sentence or two."""
     history = model.history
     lines = [
         f"After {history['updates'][-1]:,} updates: J {history['mspbe'][-1]:.4g}, ‖∇J‖² {history['gradient'][-1]:.4g}, "
@@ -57,7 +59,7 @@ def summary(model: LinearQ, played: Evaluation | None) -> list[str]:
     ]
     if played is not None:
         lines.append(
-            f"The greedy policy's mean return over {len(played.returns)} episodes is {number(played.mean)}, "
+            f"The greedy policy's mean return over {len(played.returns)} episodes is {score(played.mean)}, "
             f"standard deviation {played.std:.1f}."
         )
     return lines
@@ -105,10 +107,10 @@ def _csv(history: Any) -> str:
 def _warnings(model: LinearQ) -> str:
     warnings = []
     if model.metadata["diverged"]:
-        warnings.append("The updates left the finite numbers: this is the last model before. Take a smaller step size.")
+        warnings.append("The updates overflowed: this is the last finite model. Use a smaller step size.")
     elif model.history["max_q"][-1] > 2 * model.history["q_bound"][-1]:
         warnings.append(
-            "The largest |Q| is more than twice what any policy can earn: the values have blown up. Take a smaller "
+            "The largest |Q| is more than twice what any policy can earn: the values have blown up. Use a smaller "
             "step size, a ridge, fewer features, or an algorithm with a correction (VRGreedyGQ)."
         )
     return "".join(f"<p class=bad>{escape(line)}</p>\n" for line in warnings)

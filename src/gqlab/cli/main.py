@@ -18,17 +18,17 @@ DESCRIPTION = """Provably convergent off-policy control: Greedy-GQ and VR-Greedy
 
 gqlab --version prints the version; gqlab COMMAND --help the options of a command."""
 
-#: What the shell is told; docs/cli.md explains each of them.
-BAD_INPUT, INTERRUPTED, NOBODY_READS = 2, 130, 141
+#: Exit statuses; docs/cli.md explains them.
+BAD_INPUT, INTERRUPTED, BROKEN_PIPE = 2, 130, 141
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Entry point. Bad input, and a package that is missing: one line on stderr and exit status 2."""
+    """Entry point. Bad input or a missing package: one line on stderr and exit status 2."""
     for name in ("stdout", "stderr"):
-        if getattr(sys, name) is None:  # closed, as by a daemon: what is printed goes nowhere
+        if getattr(sys, name) is None:  # closed, as in a daemon: discard what is printed
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_WRONLY), "w"))
         elif hasattr(getattr(sys, name), "reconfigure"):
-            getattr(sys, name).reconfigure(errors="replace")  # a terminal that does not know θ shows a question mark
+            getattr(sys, name).reconfigure(errors="replace")  # a terminal without θ shows a question mark
     try:
         if (sys.argv[1:] if arguments is None else list(arguments)) == ["--version"]:
             print(f"gqlab {__version__}")
@@ -36,8 +36,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
             _parse(arguments)()
         sys.stdout.flush()
     except BrokenPipeError:  # as in ``gqlab list | head -1``
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or the interpreter would say so at its end
-        raise SystemExit(NOBODY_READS) from None
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or the interpreter would complain at exit
+        raise SystemExit(BROKEN_PIPE) from None
     except (ValueError, OSError, ImportError) as error:
         missing = isinstance(error, FileNotFoundError) and error.filename is not None
         print(f"gqlab: {f'there is no {error.filename}' if missing else error}", file=sys.stderr)  # type: ignore[union-attr]
@@ -51,13 +51,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
         raise SystemExit(INTERRUPTED) from None
 
 
-#: Columns below which help is not set: the parser never ends where a line holds no word.
+#: The narrowest terminal for help texts: the parser never ends if not even one word fits a line.
 LEAST_COLUMNS = 40
 
 
 @contextlib.contextmanager
 def _wide_enough() -> Iterator[None]:
-    """A terminal of at least so many columns, as far as the parser knows."""
+    """Let the parser assume a terminal of at least this many columns."""
     before = os.environ.get("COLUMNS")
     os.environ["COLUMNS"] = str(max(shutil.get_terminal_size().columns, LEAST_COLUMNS))
     try:
@@ -70,8 +70,8 @@ def _wide_enough() -> Iterator[None]:
 
 
 def _parse(arguments: Sequence[str] | None) -> Callable[[], None]:
-    """The command that the arguments ask for, not yet begun."""
-    import tyro  # here, so that Ctrl-C and a broken installation are answered in one line while modules are loaded
+    """The command that the arguments ask for, not yet started."""
+    import tyro  # imported here, so that Ctrl-C and a broken installation are reported in one line while modules load
 
     from gqlab.cli.commands import COMMANDS
 
@@ -97,7 +97,7 @@ def _parse(arguments: Sequence[str] | None) -> Callable[[], None]:
 
 
 def _later(command: Callable[..., None]) -> Callable[..., Callable[[], None]]:
-    """``command`` with its arguments, to be called when they are known to be right."""
+    """``command`` with its arguments, to be called once they have been checked."""
 
     @functools.wraps(command)
     def bound(*args: Any, **kwargs: Any) -> Callable[[], None]:
@@ -107,7 +107,7 @@ def _later(command: Callable[..., None]) -> Callable[..., Callable[[], None]]:
 
 
 def _one_line(box: str, command: str) -> str:
-    """What a box of several lines says, up to its first rule, and where more is said."""
+    """The text of a box of several lines up to its first rule, and where to find more."""
     words: list[str] = []
     for line in box.splitlines():
         text = line.strip("│╭╮╰╯ \t")

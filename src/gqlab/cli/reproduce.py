@@ -2,30 +2,21 @@
 
 from __future__ import annotations
 
-import platform
 import shlex
-from dataclasses import dataclass, field
-from importlib.metadata import version
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
 import tyro
 
+from gqlab.cli.study_options import StudyOptions
 from gqlab.engine.cells import DEVICES
 from gqlab.lab.execute import load_cuda
-from gqlab.studies.paper import words
-from gqlab.studies.paper.claims import CLAIMS, Judged, alarms, judge_all
-from gqlab.studies.paper.design import Scale
+from gqlab.studies.paper.design import Request
 from gqlab.studies.paper.experiments import EXPERIMENTS, chosen
-from gqlab.studies.paper.figures import write_figure
-from gqlab.studies.paper.overview import write_overview
-from gqlab.studies.paper.panels import Panel, panels
-from gqlab.studies.paper.report import REGISTERED_SEED, About, page
-from gqlab.studies.paper.runner import Results, collect, run_missing
-from gqlab.studies.paper.sections import BASELINES, COMPOSITES, composite_kinds
-from gqlab.studies.paper.store import Store
-from gqlab.studies.paper.theory_claims import judge_theory
-from gqlab.support.files import check_writable, write_whole
+from gqlab.studies.paper.report import REGISTERED_SEED
+from gqlab.studies.paper.reproduction import Reproduction, run_reproduction
+from gqlab.support import checks
 from gqlab.support.plain_json import print_json
 
 #: Where the results go unless ``--out`` says otherwise.
@@ -33,7 +24,7 @@ OUT, OUT_QUICK = Path("results/paper"), Path("results/quick")
 
 
 @dataclass(frozen=True)
-class Reproduce:
+class Reproduce(StudyOptions):
     """Run every experiment of the paper, draw its figures, and judge every claim of the register."""
 
     experiment: Annotated[tuple[str, ...], tyro.conf.arg(metavar="[NAME ...]", help_behavior_hint="")] = ()
@@ -54,14 +45,8 @@ class Reproduce:
     slippery: bool = True
     """Frozen Lake with slippery ice, or (--no-slippery) without."""
 
-    force: tyro.conf.FlagCreatePairsOff[bool] = False
-    """Start over: do again what is already finished."""
-
     json: tyro.conf.FlagCreatePairsOff[bool] = False
     """Print the verdicts, as in claims.json, as JSON instead of the list."""
-
-    quiet: Annotated[bool, tyro.conf.Suppress] = field(default=False)
-    """No progress bars."""
 
 
 def reproduce(options: Annotated[Reproduce, tyro.conf.arg(name="")]) -> None:
@@ -71,29 +56,20 @@ def reproduce(options: Annotated[Reproduce, tyro.conf.arg(name="")]) -> None:
     does only what is missing.
     """
     wanted = chosen(options.experiment)
-    if options.device not in DEVICES:
-        raise ValueError(f"device is {options.device!r}, expected one of {', '.join(map(repr, DEVICES))}")
+    checks.one_of("device", options.device, DEVICES)
     if options.device == "cuda":
         load_cuda()
-    if options.seed < 0:
-        raise ValueError(f"seed is {options.seed}, expected at least 0")
-    scale = Scale(options.quick, options.seed, options.slippery, options.device)
+    seed = checks.integer("seed", options.seed, least=0)
+    study = Reproduction(
+        wanted, Request(options.quick, seed, options.slippery, options.device), command=_command(options)
+    )
+    how = replace(options.how(), device=options.device)
     folder = options.out or (OUT_QUICK if options.quick else OUT)
-    check_writable(folder)
-    store = Store(folder / "data")
-    report = Report(folder, scale, options)
-    for experiment in wanted:
-        run_missing(experiment, scale, store, force=options.force, quiet=options.quiet)
-        if experiment is not wanted[-1]:
-            report.write(_finished(scale, store), last=False)
-    judged = report.write(_finished(scale, store))
+    done = run_reproduction(study, folder, how)
     if options.json:
         print((folder / "claims.json").read_text(encoding="utf-8").rstrip())
-        return
-    for j in judged:
-        print(f"{j.claim.key:<4} {words.PREVIEW if scale.quick else j.verdict.outcome:<20} "
-              f"{j.claim.place}: {j.claim.statement}")  # fmt: skip
-    print(f"{words.headline(judged, scale.quick)}. {alarms(judged)}. Report: {folder / 'report.html'}")
+    else:
+        print(f"{done.text} Report: {folder / 'report.html'}")
 
 
 @dataclass(frozen=True)
@@ -112,63 +88,6 @@ def list_experiments(options: Annotated[List, tyro.conf.arg(name="")]) -> None:
     width = max(len(e.name) for e in EXPERIMENTS)
     for e in EXPERIMENTS:
         print(f"{e.name:<{width}}  {e.figure:<22}  {e.title}")
-
-
-def _finished(scale: Scale, store: Store) -> dict[str, Results]:
-    """All experiments whose results are there, in the paper's order."""
-    found: dict[str, Results] = {}
-    for experiment in EXPERIMENTS:
-        results = collect(experiment, scale, store)
-        if results is not None:
-            found[experiment.name] = results
-    return found
-
-
-class Report:
-    """What is written of the results, again and again as they grow: what was drawn already is not drawn again."""
-
-    def __init__(self, folder: Path, scale: Scale, options: Reproduce) -> None:
-        self.folder, self.scale, self.command = folder, scale, _command(options)
-        self.panels: dict[str, tuple[Panel, ...]] = {}
-        self.drawn: dict[str, list[str]] = {}  # the panels on the page
-        self.composites: set[str] = set()
-        self.judged: dict[str, tuple[Judged, ...]] = {}  # by experiment
-
-    def write(self, results: dict[str, Results], last: bool = True) -> tuple[Judged, ...]:
-        """Figures, verdicts and page; with the ``last`` experiment the picture of all verdicts, too."""
-        theory, note = judge_theory(self.folder, self.scale.seed)
-        new = {name: found for name, found in results.items() if name not in self.judged}
-        self.judged |= {name: judge_all({name: found}) for name, found in new.items()}
-        by_key = {j.claim.key: j for group in (*self.judged.values(), theory) for j in group}
-        judged = tuple(by_key[claim.key] for claim in CLAIMS if claim.key in by_key)
-        self._draw(results)
-        quick = self.scale.quick
-        if last:
-            write_overview(self.folder, judged, quick)
-        versions = {"gqlab": version("gqlab"), "Python": platform.python_version()}
-        versions |= {name: version(name) for name in ("numpy", "scipy", "numba", "gymnasium", "matplotlib")}
-        about = About(self.scale, self.command, versions, note, self.drawn)
-        facts = {"command": self.command, "seed": self.scale.seed, "quick": quick, "versions": versions}
-        texts = {
-            "claims.json": words.claims_json(judged, facts),
-            "claims.md": words.claims_markdown(judged, quick, note),
-            "report.html": page(judged, results, about),
-        }
-        for name, text in texts.items():
-            write_whole(self.folder / name, lambda file, text=text: file.write(text.encode()))  # type: ignore[misc]
-        return judged
-
-    def _draw(self, results: dict[str, Results]) -> None:
-        for name, found in results.items():
-            if name not in self.panels:
-                self.panels[name] = panels(found)
-                write_figure(self.folder, name, self.panels[name])
-        for name, _, experiments in (*COMPOSITES, BASELINES):
-            if name not in self.composites and all(e in self.panels for e in experiments):
-                every = name == BASELINES[0]
-                drawn = [panel for e in experiments for panel in self.panels[e][: None if every else 1]]
-                write_figure(self.folder, name, drawn, composite_kinds(self.scale.quick))
-                self.composites.add(name)
 
 
 def _command(options: Reproduce) -> str:

@@ -25,7 +25,7 @@ MOST_ROWS = 50
 
 @dataclass(frozen=True)
 class SweepOptions:
-    """Run problems × algorithms × seeds, as a file lists them. What is finished is kept: the same command goes on."""
+    """Run problems × algorithms × seeds, as a file lists them. Finished work is kept: the same command resumes."""
 
     file: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="FILE.toml")]
     """The sweep: see docs/scale.md."""
@@ -50,13 +50,13 @@ class SweepOptions:
 
 
 def sweep(options: Annotated[SweepOptions, tyro.conf.arg(name="")]) -> None:
-    """Run problems × algorithms × seeds, as a file lists them. What is finished is kept: the same command goes on."""
+    """Run problems × algorithms × seeds, as a file lists them. Finished work is kept: the same command resumes."""
     recipe = read_recipe(options.file)
     given = {name: getattr(options, name) for name in ("engine", "workers", "address")}
     chosen = {"engine": "processes", **recipe.engine, **{name: v for name, v in given.items() if v is not None}}
     engine = engine_of(chosen["engine"], chosen.get("workers"), chosen.get("address"))
     begun = time.perf_counter()
-    # Ray prints what happens to its workers on stdout, which is for the table.
+    # Ray prints messages about its workers on stdout, which is for the table.
     with contextlib.redirect_stdout(sys.stderr):
         found = grid(recipe.problems, recipe.algorithms, **recipe.arguments, engine=engine, store=options.out)
     seconds = time.perf_counter() - begun
@@ -73,16 +73,16 @@ def sweep(options: Annotated[SweepOptions, tyro.conf.arg(name="")]) -> None:
 
 
 def work(n_cells: int, n_computed: int, seconds: float) -> str:
-    """What was computed, and what was there already."""
+    """What was computed, and what was already there."""
     if n_computed == 0:
-        return f"All {n_cells:,} cells were in the store already: nothing was computed"
+        return f"All {n_cells:,} cells were already in the store: nothing was computed"
     kept = n_cells - n_computed
-    rest = f", {kept:,} were in the store already" if kept else ""
+    rest = f", {kept:,} were already in the store" if kept else ""
     return f"{n_computed:,} cells computed in {seconds:.1f} s{rest}"
 
 
 def summary(found: GridResult, recipe: Recipe) -> list[dict[str, Any]]:
-    """A row for every problem and algorithm: the mean of ‖∇J‖² at the end over seeds and runs, where there is a ∇J."""
+    """A row for every problem and algorithm: the mean of ‖∇J‖² at the end over seeds and runs, where ∇J exists."""
     n_seeds = len(found) // (len(recipe.problems) * len(recipe.algorithms))
     rows = []
     for first in range(0, len(found), n_seeds):

@@ -1,9 +1,8 @@
-"""``gqlab theory`` and ``gqlab rates``."""
+"""``gqlab theory``."""
 
 from __future__ import annotations
 
 from json import loads
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -30,6 +29,9 @@ SETTINGS = {
     "garnet": {"eta_theta": 0.02, "eta_omega": 0.01, "batch_size": 3000, "n_samples": 100_000},
     "frozen-lake": {"eta_theta": 0.2, "eta_omega": 0.1, "batch_size": 3000, "n_samples": 200_000},
 }
+
+#: Runs of each pair of step sizes that is tried.
+TRIED_RUNS = 4
 
 
 def paper_problem(name: str, seed: int) -> Problem:
@@ -89,7 +91,9 @@ def theory(
     own: Any = radius_omega
     c = None  # a report alone is given even where there are no constants
     if epsilon is not None or ratios or exponents or own == "proved":
-        c = sharp_constants(subject, radius, None if own == "proved" else radius if own is None else own, sampling)
+        c = sharp_constants(
+            subject, radius, radius_omega=None if own == "proved" else radius if own is None else own, sampling=sampling
+        )
         own = c.R_omega if own == "proved" else own
     common: dict[str, Any] = {"theta0": theta0, "sampling": sampling}
     report: Report | GreedyReport
@@ -99,7 +103,8 @@ def theory(
         made = VRGreedyGQ(*steps, batch_size=M, radius=radius, radius_omega=own)
         report = analyse(subject, made, n_epochs=T, **common)
     plans = {} if epsilon is None or c is None else requirements(subject, algorithm, epsilon, c, theta0)
-    tried = try_steps(subject, radius, theta0, M if algorithm == "vr-greedy-gq" else None)
+    batch_size = M if algorithm == "vr-greedy-gq" else None
+    tried = try_steps(subject, radius, theta0=theta0, batch_size=batch_size, n_runs=TRIED_RUNS)
     found = largest_ratios(subject, c) if ratios and c is not None else {}
     grown: tuple[Growth, ...] = ()
     if exponents and c is not None:
@@ -118,21 +123,3 @@ def theory(
         print(f"  largest ratio found, {name}: {value:.4f}")
     for case in grown:
         print(f"  {case}")
-
-
-def rates(*, out: Path = Path("results/rates"), quick: bool = False, seed: int = 0, json: bool = False) -> None:
-    """Measure how many samples Greedy-GQ and VR-Greedy-GQ need for ε on random Garnets, beside what the theorems say.
-
-    Args:
-        out: Where the tables, the numbers and the figure go: rates.md, rates.json and rates.png.
-        quick: A tiny version of everything, to try the command; it writes rates-quick.md and so on.
-        seed: Of the Garnets and the runs; the documentation's rates are those of 3, the reproduction's of 2026.
-        json: Print the numbers, as in rates.json, instead of the tables.
-    """
-    from gqlab.studies.rates import rates as experiment
-
-    measured, text = experiment.main(out, quick=quick, seed=checks.integer("seed", seed, least=0))
-    if json:
-        print_json(measured.to_dict())
-    else:
-        print(f"{text}\n\n{measured.seconds:.0f} seconds; written to {out}")

@@ -15,7 +15,7 @@ from gqlab.support.plain_json import print_json
 
 @dataclass(frozen=True)
 class Train:
-    """Learn in a Gymnasium environment. Finished steps are kept: the same command goes on after Ctrl-C or a kill."""
+    """Learn in a Gymnasium environment. Finished steps are kept: the same command resumes after Ctrl-C or a kill."""
 
     env: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="ENV")]
     """The id of an environment with discrete actions, such as MountainCar-v0."""
@@ -31,7 +31,7 @@ class Train:
     """The step size of θ; features have length 1. Default: 0.25."""
 
     eta_omega: Annotated[float | None, tyro.conf.arg(help_behavior_hint="")] = None
-    """The step size of ω, for QRC, GreedyGQ and VRGreedyGQ. Default: that of θ for QRC, a tenth of it else."""
+    """The step size of ω, for QRC, GreedyGQ and VRGreedyGQ. Default: that of θ for QRC, otherwise a tenth of it."""
 
     trace: Annotated[float | None, tyro.conf.arg(help_behavior_hint="")] = None
     """λ of the traces. Default: 0.9; VRGreedyGQ has none."""
@@ -93,7 +93,7 @@ def train(options: Annotated[Train, tyro.conf.arg(name="")]) -> None:
 
 
 def plan_of(options: Train) -> Any:
-    """What the options ask for, with the preset's parts where nothing is said."""
+    """What the options ask for, with the preset's values for what is not given."""
     from gqlab.algorithms.schedules import LinearDecay
     from gqlab.learn.agent.presets import ALGORITHMS, preset_of
     from gqlab.learn.agent.train import Plan

@@ -1,4 +1,4 @@
-"""What ``gqlab train`` leaves to look at: the learning curve, and one page that needs nothing else."""
+"""The report of ``gqlab train``: the learning curve, and one self-contained page."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from gqlab.cli.pages import facts_table, number, table, whole_page, written
+from gqlab.cli.pages import score, written
 from gqlab.learn.agent.agent import Agent
 from gqlab.learn.agent.train import Plan, running_mean
-from gqlab.learn.linear_q import Evaluation
+from gqlab.learn.playing import Evaluation
 from gqlab.plots.style import BLUE, SOFT, VERMILION, short, write_figure
+from gqlab.studies.page import Table, facts_table, figure, whole_page
 
-#: Episodes that the line of the figure is a mean of.
+#: The number of episodes in the running mean of the figure.
 SMOOTHED = 50
 
 
@@ -54,17 +55,17 @@ def page(agent: Agent, plan: Plan, found: Evaluation, history: Sequence[dict[str
     title = f"{type(plan.algorithm).__name__} on {plan.env}"
     lead = (
         f"The mean return of the greedy policy over {len(found.returns)} episodes, after {agent.num_timesteps:,} "
-        f"steps; standard deviation {found.std:.1f}, least {number(found.returns.min())}, "
-        f"largest {number(found.returns.max())}."
+        f"steps; standard deviation {found.std:.1f}, least {score(found.returns.min())}, "
+        f"largest {score(found.returns.max())}."
     )
-    rows = [[f"{row['steps']:,.0f}", *(number(row[k]) for k in ("mean", "least", "largest"))] for row in history[-12:]]
+    rows = [[f"{row['steps']:,.0f}", *(score(row[k]) for k in ("mean", "least", "largest"))] for row in history[-12:]]
     few = max(1, plan.n_episodes // 5)
     return whole_page(
         title,
-        f"<p class=score>{number(found.mean)}</p>\n<p class=lead>{escape(lead)}</p>\n"
-        f"{_warning(agent)}<figure>{svg[svg.index('<svg') :]}</figure>\n"
+        f"<p class=score>{score(found.mean)}</p>\n<p class=lead>{escape(lead)}</p>\n"
+        f"{_warning(agent)}{figure(svg)}\n"
         f"<h2>The greedy policy on the way</h2>\n<p>Each over {few} episodes, the same starts every time.</p>\n"
-        f"{table(('steps', 'mean return', 'least', 'largest'), rows)}\n"
+        f"{Table(('steps', 'mean return', 'least', 'largest'), rows).html('plain')}\n"
         f"<h2>How it was learned</h2>\n{facts_table(facts(agent, plan))}\n"
         f"<h2>To use it</h2>\n<pre><code>{escape(usage(plan))}</code></pre>\n",
     )
@@ -82,7 +83,7 @@ def facts(agent: Agent, plan: Plan) -> list[tuple[str, str]]:
         ("seed", str(agent.seed)),
         ("steps, updates", f"{agent.num_timesteps:,}, {agent.n_updates:,}"),
         ("episodes", f"{len(agent.episodes):,}; the last {min(100, len(agent.episodes))}: "
-                     f"mean return {number(agent.episodes.mean_return())}"),
+                     f"mean return {score(agent.episodes.mean_return())}"),
     ]  # fmt: skip
 
 
@@ -93,7 +94,7 @@ def usage(plan: Plan) -> str:
         'model = gq.LinearQ.load("model.npz")\n'
         f'env = gymnasium.make("{plan.env}")\n'
         "observation, _ = env.reset()\n"
-        "action = model.predict(observation)\n\n"
+        "action, _ = model.predict(observation)\n\n"
         'agent = gq.Agent.load("agent.npz")  # goes on where it stopped\n'
         "agent.learn(10_000)\n"
     )

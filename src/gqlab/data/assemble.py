@@ -13,13 +13,14 @@ The last row of a block waits for the first of the next: episodes may go over bl
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gqlab.data.rows import Place, Rows
+from gqlab.data.wording import option
 
 
 @dataclass(frozen=True)
@@ -68,6 +69,10 @@ def arrays_of(chunk: Chunk) -> dict[str, NDArray[Any]]:
     return {name: getattr(chunk, name) for name in ARRAYS if getattr(chunk, name) is not None}
 
 
+class NoEndError(ValueError):
+    """The rows of an episode stop, and none says how it ended."""
+
+
 class Assembler:
     """Blocks of rows in, transitions out; what a block's last row needs of the next is kept until then."""
 
@@ -99,7 +104,7 @@ class Assembler:
             return None
         ended = rows.terminated | rows.truncated if rows.last is None else rows.last
         if not ended[0]:
-            raise ValueError(_no_end(rows.place, 0, "the last row of all"))
+            raise NoEndError(_no_end(rows.place, 0, "the last row of all"))
         if rows.last is not None:
             return None
         keep = rows.terminated
@@ -124,7 +129,7 @@ class Assembler:
             bad = np.flatnonzero((rows.episodes[1:] != rows.episodes[:-1]) & ~ended)
             if len(bad):
                 place = rows.place if bad[0] else first.place
-                raise ValueError(_no_end(place, int(bad[0]), "the last row of its episode"))
+                raise NoEndError(_no_end(place, int(bad[0]), "the last row of its episode"))
         if rows.last is None:
             self.left_out += int(head.truncated.sum())
         ends = Rows(
@@ -167,11 +172,12 @@ class Assembler:
 
 
 def _moved(place: Place, by: int) -> Place:
-    return Place(place.names, place.source, place.first + by)
+    return replace(place, first=place.first + by)
 
 
 def _no_end(place: Place, row: int, which: str) -> str:
     return (
         f"{place.text('action', row)} is {which}, and neither terminated nor truncated: an episode without end; "
-        "where the recording just stopped, mark it as truncated, or give the next observations"
+        f"where the recording just stopped, {option('ends', repr('truncated'))} marks all such rows, or give the next "
+        "observations"
     )

@@ -8,20 +8,23 @@ from typing import Any
 
 import numpy as np
 
-from gqlab.data.arrow import needed
+from gqlab.data.spaces import spaces_of
 from gqlab.data.transitions import Transitions
+from gqlab.policies import as_policy
 from gqlab.support import checks
+from gqlab.support.checks import FloatArray
 from gqlab.support.files import one_line
 from gqlab.support.progress import progress_bar
 
 #: Steps between two moves of the progress bar.
 SHOWN_EVERY = 1000
 
-Policy = Callable[[Any], Any]
+#: An observation as a row (1, size) ↦ an action, and its probability where it is known.
+Choose = Callable[[FloatArray], tuple[int, float | None]]
 
 
 def collect(
-    env: Any, policy: Policy | None = None, n_steps: int = 100_000, seed: int = 0, progress: bool | None = None
+    env: Any, policy: Any = None, *, n_steps: int = 100_000, seed: int = 0, progress: bool | None = None
 ) -> Transitions:
     """Act in an environment and keep the transitions.
 
@@ -29,10 +32,11 @@ def collect(
     ----------
     env : str or gymnasium.Env
         A name such as ``"CartPole-v1"``, or an environment, with discrete actions.
-    policy : callable, optional
-        A function of the observation that gives the probabilities of all actions, an array (n_actions,), or an action,
-        a whole number. Probabilities are kept beside the transitions; of a policy that gives an action they are not
-        known. Default: all actions alike.
+    policy : policy, optional
+        A LinearQ, an Agent (without exploration), a function of observations (n, size) that gives probabilities
+        (n, n_actions), or a FixedPolicy or a table where the observation is the state. The probability of what was done
+        is kept beside each transition. A function may also give actions, whole numbers (n,): then none is known.
+        Default: all actions alike.
     n_steps : int
         Transitions. The last one is marked as truncated, if the environment did not end it.
     seed : int
@@ -53,8 +57,6 @@ def collect(
     """
     n_steps = checks.integer("n_steps", n_steps, least=1)
     seed = checks.integer("seed", seed, least=0, below=2**32)
-    if policy is not None and not callable(policy):
-        raise ValueError(f"policy is {checks.shown(policy)}, expected a function of the observation, or None")
     if progress is not None:
         checks.instance("progress", progress, bool, "True, False or None")
     checks.memory("n_steps", n_steps, n_steps * 16)
@@ -62,7 +64,8 @@ def collect(
     world = _made(env)
     try:
         n_actions, flat = spaces_of(world, "env")
-        arrays = _steps(world, _chooser(policy, n_actions, seed, n_steps), flat, n_steps, seed, progress)
+        choose = _chooser(policy, n_actions, flat.size, seed, n_steps)
+        arrays = _steps(world, choose, flat, n_steps, seed, progress)
     finally:
         if own:
             world.close()
@@ -89,44 +92,24 @@ def _made(env: Any) -> Any:
     return env
 
 
-def spaces_of(world: Any, name: str) -> tuple[int, Any]:
-    """How many actions an environment, or a data set, has, and what makes a vector of its observations."""
-    needed("sklearn", "reading an environment's spaces")
-    from gqlab.encoders.spaces import Flattener, discrete_actions
-
-    try:
-        return discrete_actions(world.action_space), Flattener(world.observation_space)
-    except ValueError as error:
-        raise ValueError(f"{name}: {error}") from None
-
-
-def _chooser(
-    policy: Policy | None, n_actions: int, seed: int, n_steps: int
-) -> Callable[[Any], tuple[int, float | None]]:
+def _chooser(policy: Any, n_actions: int, size: int, seed: int, n_steps: int) -> Choose:
     """What gives an action and its probability for an observation."""
     random = np.random.default_rng(seed)
     if policy is None:
         drawn = iter(random.integers(n_actions, size=n_steps).tolist())
-        return lambda observation: (next(drawn), 1 / n_actions)
+        return lambda row: (next(drawn), 1 / n_actions)
+    asked = as_policy("policy", policy, n_actions, size)
 
-    def choose(observation: Any) -> tuple[int, float | None]:
-        try:
-            answer = policy(observation)
-        except Exception as error:  # the user's own
-            raise ValueError(f"policy failed: {type(error).__name__}: {one_line(error)[:200]}") from error
-        if np.ndim(answer) == 0:
-            return checks.integer("policy, its action", answer, least=0, below=n_actions), None
-        p = checks.array("policy, its probabilities", answer, (n_actions,))
-        checks.probabilities("policy, its probabilities", p)
-        action = min(int(np.searchsorted(np.cumsum(p), random.random(), side="right")), int(np.flatnonzero(p)[-1]))
-        return action, float(p[action])
+    def choose(row: FloatArray) -> tuple[int, float | None]:
+        actions, p = asked.draw(row, random)
+        return int(actions[0]), None if p is None else float(p[0])
 
     return choose
 
 
 def _steps(
     world: Any,
-    choose: Callable[[Any], tuple[int, float | None]],
+    choose: Choose,
     flat: Any,
     n_steps: int,
     seed: int,
@@ -142,7 +125,7 @@ def _steps(
     observation, _ = world.reset(seed=seed)
     for t in _with_bar(n_steps, progress):
         flat.write(observation, observations[t])
-        action, probability = choose(observation)
+        action, probability = choose(observations[t : t + 1].astype(np.float64))
         known = known and probability is not None
         observation, reward, ended, cut, _ = world.step(action)
         flat.write(observation, following[t])

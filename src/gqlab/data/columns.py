@@ -1,9 +1,9 @@
 """Which column of a table is what: the names that people use, and those that a user gives.
 
 A *role* is what a column means to gqlab: observation, action, reward, next_observation, terminated, truncated, done,
-last, episode, probability. ``done`` says that an episode ended, not why. ``last`` is RLDS's ``is_last``: such a row
-holds the last observation of an episode and no action, and ``is_terminal`` in it says whether the episode terminated
-there.
+last, episode, probability, time. ``done`` says that an episode ended, not why. ``last`` is RLDS's ``is_last``: such a
+row holds the last observation of an episode and no action, and ``is_terminal`` in it says whether the episode
+terminated there.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from gqlab.data.wording import mapped, mapping_of
 from gqlab.support import checks
 
 #: By role: the names of D4RL and d3rlpy, Minari and Gymnasium, SCOPE-RL and OBP, LeRobot, RLDS, and gqlab's own.
@@ -29,6 +30,7 @@ NAMES: dict[str, tuple[str, ...]] = {
     "episode": ("episode", "episodes", "episode_id", "episode_index", "episode_idx"),
     "probability": ("probability", "probabilities", "pscore", "propensity", "action_probability",
     "behavior_probability"),
+    "time": (),  # only where a user says so: logs have times of many kinds
 }  # fmt: skip
 
 #: Several columns, one for each number of an observation: obs_0, obs_1, …
@@ -68,7 +70,7 @@ def resolve(available: Sequence[str], columns: Mapping[str, Any] | None) -> Plan
         if role not in plan:
             raise ValueError(
                 f"columns: none is known to be the {role}; there are {_list(available)}; "
-                f"say which it is: columns={{'{role}': ...}}"
+                f"say which it is: {mapped(role)}"
             )
     _check_ends(plan, columns or {})
     return plan
@@ -86,10 +88,10 @@ def _given(available: Sequence[str], columns: Mapping[str, Any] | None) -> Plan:
         names = (given,) if isinstance(given, str) else given
         several = isinstance(names, list | tuple) and len(names) > 0 and all(isinstance(n, str) for n in names)
         if not several or (len(names) > 1 and role not in NUMBERED):
-            raise ValueError(f"columns[{role!r}] is {checks.shown(given)}, expected the name of a column")
+            raise ValueError(f"{mapping_of(role)} is {checks.shown(given)}, expected the name of a column")
         for name in names:
             if name not in available:
-                raise ValueError(f"columns[{role!r}]: there is no column {name!r}; there are {_list(available)}")
+                raise ValueError(f"{mapping_of(role)}: there is no column {name!r}; there are {_list(available)}")
         plan[role] = tuple(names)
     return plan
 
@@ -98,7 +100,7 @@ def _named(free: Sequence[str], role: str) -> tuple[str, ...]:
     found = tuple(name for name in free if name in NAMES[role])
     if len(found) > 1:
         raise ValueError(
-            f"columns: {_list(found)} may all be the {role}; say which it is: columns={{'{role}': {found[0]!r}}}"
+            f"columns: {_list(found)} may all be the {role}; say which it is: {mapped(role, repr(found[0]))}"
         )
     return found
 
@@ -124,7 +126,7 @@ def _check_ends(plan: Plan, columns: Mapping[str, Any]) -> None:
         done, terminated = plan["done"][0], plan["terminated"][0]
         raise ValueError(
             f"columns: there are both {done!r} and {terminated!r}, and libraries differ in what they mean; say which "
-            f"one is true where the environment ended the episode: columns={{'terminated': ...}}"
+            f"one is true where the environment ended the episode: {mapped('terminated')}"
         )
 
 

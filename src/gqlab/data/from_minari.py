@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from gqlab.data.arrow import needed
-from gqlab.data.collecting import spaces_of
+from gqlab.data.spaces import spaces_of
 from gqlab.support import checks
 from gqlab.support.files import one_line
 

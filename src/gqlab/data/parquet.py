@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import glob
 import json
-import os
-import re
-import stat
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from gqlab.data.arrow import needed, rows_of, table_from
-from gqlab.data.assemble import Assembler, Chunk
+from gqlab.data.arrow import kind_of, needed, table_from
+from gqlab.data.assemble import Chunk
 from gqlab.data.columns import Plan, resolve
+from gqlab.data.log import Log
+from gqlab.data.nulls import Counted
+from gqlab.data.paths import check_regular, described, found, printable
+from gqlab.data.reading import Reading
 from gqlab.data.rows import MOST_ACTIONS, Place, Rows
+from gqlab.data.schema import Schema
 from gqlab.support import checks
 from gqlab.support.files import one_line
 
@@ -38,86 +39,104 @@ WRITTEN = {
     "terminated": "terminated", "truncated": "truncated", "episode": "episode", "probability": "probability",
 }  # fmt: skip
 
-#: What a scan reads: enough to count the transitions, and quick.
-NARROW = ("action", "terminated", "truncated", "done", "last", "episode")
-
 
 @dataclass(frozen=True)
-class ParquetFiles:
+class ParquetFiles(Log):
     """Files whose rows follow each other, as if they were one."""
 
-    paths: tuple[str, ...]
-    plan: Plan
-    n_actions: int | None
+    paths: tuple[str, ...] = ()
 
-    def chunks(self) -> Iterator[Chunk]:
-        """The transitions, a batch of rows at a time."""
-        return assembled(self.rows(self.plan), Assembler())
-
-    def scan(self) -> tuple[int, int, int]:
-        """(transitions, rows that are left out, the largest action), by the narrow columns alone."""
-        plan = {role: names for role, names in self.plan.items() if role in NARROW}
-        if "next_observation" in self.plan:
-            assembler, top, n = Assembler(), -1, 0
-            for rows in self.rows(plan):
-                n, top = n + len(rows), max(top, int(rows.actions.max(initial=-1)))
-            return n, 0, top
-        assembler, top = Assembler(), -1
-        for chunk in assembled(self.rows(plan), assembler):
-            top = max(top, int(chunk.actions.max(initial=-1)))
-        return assembler.n_rows, assembler.left_out, top
-
-    def rows(self, plan: Plan) -> Iterator[Rows]:
-        """All rows, checked."""
+    def tables(self, names: Sequence[str]) -> Iterator[tuple[Any, Place]]:
+        """The columns of all files, a batch of rows at a time."""
         for path in self.paths:
             with opened(path) as file:
-                yield from self.rows_of(file, path, plan)
+                yield from self.batches(file, path, names)
 
-    def rows_of(
-        self, file: Any, path: str, plan: Plan, first: int = 0, size: int | None = None, **which: Any
-    ) -> Iterator[Rows]:
-        """The rows of an open file, or of the row groups in ``which`` (its first row is ``first``), in blocks."""
-        columns = [name for names in plan.values() for name in names]
-        size = _read(path, lambda: rows_at_a_time(file.metadata, columns)) if size is None else size
-        batches = _read(path, lambda: file.iter_batches(size, columns=columns, use_threads=False, **which))
+    def batches(
+        self, file: Any, path: str, names: Sequence[str], first: int = 0, size: int | None = None, **which: Any
+    ) -> Iterator[tuple[Any, Place]]:
+        """Columns of an open file, or of the row groups in ``which`` (its first row is ``first``), in batches."""
+        pa = needed("pyarrow", "reading Parquet")
+        size = _read(path, lambda: rows_at_a_time(file.metadata, names)) if size is None else size
+        batches = _read(path, lambda: file.iter_batches(size, columns=list(names), use_threads=False, **which))
         while (batch := _read(path, lambda: next(batches, None))) is not None:
-            yield rows_of(batch, plan, Place(self.plan, printable(path), first), self.n_actions)
+            yield pa.Table.from_batches([batch]), Place(self.plan, printable(path), first)
             first += batch.num_rows
 
+    def rows_of(self, file: Any, path: str, first: int = 0, size: int | None = None, **which: Any) -> Iterator[Rows]:
+        """The rows of an open file, as :meth:`batches` has them, checked."""
+        names = list(dict.fromkeys(name for columns in self.plan.values() for name in columns))
+        for table, place in self.batches(file, path, names, first, size, **which):
+            yield self.decoded(table, self.plan, place)
 
-def rows_at_a_time(metadata: Any, columns: Sequence[str]) -> int:
-    """How many rows of these columns are read at a time: the widest row group decides, by what its lists hold."""
-    widest = 1.0
+    @property
+    def where(self) -> str:
+        """The first file, and how many there are."""
+        return f"path: {described(self.paths)}"
+
+    def types(self, names: Sequence[str]) -> dict[str, Any]:
+        """Of the first file; those of the others are of the same kind."""
+        out: dict[str, Any] = {}
+        for path in self.paths:
+            with opened(path) as file:
+                own = {name: file.schema_arrow.field(name).type for name in names}
+            for name, kind in own.items():
+                before = out.setdefault(name, kind)
+                both = {kind_of(before), kind_of(kind)}
+                if len(both) > 1 and not both <= {"number", "boolean"}:
+                    raise ValueError(
+                        f"path: {printable(path)}: column {name!r} holds {checks.shown(str(kind))}, and in "
+                        f"{printable(self.paths[0])} {checks.shown(str(before))}"
+                    )
+        return out
+
+    def nulls(self, names: Sequence[str]) -> Counted:
+        """The nulls of columns. Where none is to be left out, files that know how many they have are not read."""
+        if self.reading.drop_nulls is None:
+            names = _may_have_nulls(self.paths, names)
+            if not names:
+                return Counted()
+        return super().nulls(names)
+
+
+def _may_have_nulls(paths: Sequence[str], names: Sequence[str]) -> list[str]:
+    """The columns that have nulls, or may have them, by what their files say of themselves."""
+    out = []
+    for path in paths:
+        with opened(path) as file:
+            for name in names:
+                for group, column in columns_in(file.metadata, [name]):
+                    known = column.statistics if column.is_stats_set else None
+                    if group.num_rows and (known is None or not known.has_null_count or known.null_count):
+                        out.append(name)
+                        break
+    return list(dict.fromkeys(out))
+
+
+def columns_in(metadata: Any, names: Sequence[str]) -> Iterator[tuple[Any, Any]]:
+    """The leaves of columns in each row group, with the row group."""
     for k in range(metadata.num_row_groups):
         group = metadata.row_group(k)
-        read = [group.column(j) for j in range(group.num_columns)]
-        read = [c for c in read if any(c.path_in_schema == n or c.path_in_schema.startswith(f"{n}.") for n in columns)]
+        for j in range(group.num_columns):
+            column = group.column(j)
+            if any(column.path_in_schema == name or column.path_in_schema.startswith(f"{name}.") for name in names):
+                yield group, column
+
+
+def rows_at_a_time(metadata: Any, names: Sequence[str]) -> int:
+    """How many rows of these columns are read at a time: the widest row group decides, by what its lists hold."""
+    widths = [0.0] * metadata.num_row_groups
+    number, before = -1, None
+    for group, column in columns_in(metadata, names):
+        number, before = number + (group is not before), group
         if group.num_rows:  # text is as long as it is
-            widest = max(widest, sum(max(8 * c.num_values, c.total_uncompressed_size) for c in read) / group.num_rows)
-    return rows_of_bytes(widest)
+            widths[number] += max(8 * column.num_values, column.total_uncompressed_size) / group.num_rows
+    return rows_of_bytes(max(1.0, *widths, 1.0))
 
 
 def rows_of_bytes(width: float) -> int:
     """Rows of so many bytes that are handled at a time."""
     return max(1, min(ROWS, int(BATCH_BYTES / width)))
-
-
-def assembled(blocks: Iterable[Rows], assembler: Assembler, ends: bool = True) -> Iterator[Chunk]:
-    """The transitions of rows; where these do not end with the data, the last row only lends its observation."""
-    width: int | None = None
-    for rows in blocks:
-        size = rows.observations.shape[1]
-        if width is not None and len(rows) and size != width:
-            raise ValueError(
-                f"{rows.place.text('observation', 0)} has {size} numbers, and the rows before have {width}"
-            )
-        width = size if len(rows) else width
-        chunk = assembler.add(rows)
-        if chunk is not None:
-            yield chunk
-    chunk = assembler.finish() if ends else None
-    if chunk is not None:
-        yield chunk
 
 
 def _read(path: str, read: Callable[[], Any]) -> Any:
@@ -130,11 +149,6 @@ def _read(path: str, read: Callable[[], Any]) -> Any:
         ) from None
 
 
-def printable(path: str) -> str:
-    """The name of a file in one line."""
-    return path if path.isprintable() else repr(path)
-
-
 def opened(path: str) -> Any:
     """A file, with its metadata read."""
     pq = needed("pyarrow.parquet", "reading Parquet")
@@ -145,82 +159,56 @@ def opened(path: str) -> Any:
     return _read(path, lambda: pq.ParquetFile(path, metadata=about, **options))
 
 
-def check_regular(path: str) -> None:
-    """``ValueError`` where no file is: a pipe would keep the reader waiting for ever."""
-    try:
-        kind = os.stat(path).st_mode
-    except OSError as error:
-        reason = "is not there" if isinstance(error, FileNotFoundError) else f"cannot be read: {error.strerror}"
-        raise ValueError(f"path: {printable(path)} {reason}") from None
-    if not stat.S_ISREG(kind):
-        raise ValueError(f"path: {printable(path)} is a {'folder' if stat.S_ISDIR(kind) else 'pipe or a device'}, "
-                         "expected a file")  # fmt: skip
-
-
-def found(path: Any) -> tuple[str, ...]:
-    """The files that a name, a pattern, a folder or a list of these stands for; numbers in names count as numbers."""
-    if isinstance(path, list | tuple):
-        return tuple(name for part in path for name in found(part)) or _none(path)
-    name = checks.path("path", path)
-    if os.path.isdir(name):
-        return _sorted(glob.glob(os.path.join(glob.escape(name), "*.parquet"))) or _none(path)
-    if os.path.exists(name):
-        return (name,)
-    return _sorted(glob.glob(name, recursive=True)) or _none(path)
-
-
-def _sorted(names: list[str]) -> tuple[str, ...]:
-    """part-2 before part-10: an episode may go on in the next file."""
-    return tuple(
-        sorted(
-            names, key=lambda name: [(p.isdigit(), int(p) if p.isdigit() else 0, p) for p in re.split(r"(\d+)", name)]
-        )
-    )
-
-
-def _none(path: Any) -> tuple[str, ...]:
-    raise ValueError(f"path is {checks.shown(path)}: there is no such file")
-
-
-def files_of(path: Any, columns: Any, n_actions: int | None) -> tuple[ParquetFiles, int, int]:
-    """The files with the meaning of their columns, how many transitions they hold, and how many rows are left out."""
-    paths = found(path)
+def files_of(path: Any, columns: Any, reading: Reading) -> ParquetFiles:
+    """The files with the meaning of their columns, and what they say of themselves."""
+    paths = found(path, ".parquet")
     plan: Plan | None = None
-    known = n_actions
+    n_actions: int | None = None
+    schema: Schema | None = None
     for name in paths:
         with opened(name) as file:
             available = file.schema_arrow.names
-            written = _written_actions(name, file.schema_arrow.metadata)
+            written, own_schema = _written(name, file.schema_arrow.metadata)
         try:
             own = resolve(available, columns)
         except ValueError as error:
             raise ValueError(f"path: {printable(name)}: {error}") from None
         if plan is not None and own != plan:
             raise ValueError(f"path: {printable(name)} has other columns than {printable(paths[0])}: {own} and {plan}")
-        plan = own
-        known = max(known or 0, written) if n_actions is None and written else known
+        if schema is not None and own_schema != schema:
+            raise ValueError(f"path: {printable(name)} has other labels or columns than {printable(paths[0])}")
+        plan, schema = own, own_schema
+        n_actions = max(n_actions or 0, written) if written else n_actions
     assert plan is not None
-    files = ParquetFiles(paths, plan, known)
-    n_rows, left_out, top = files.scan()
-    return replace(files, n_actions=known or top + 1), n_rows, left_out
+    assert schema is not None
+    return ParquetFiles(plan, reading, n_actions, schema, paths=paths)
 
 
-def _written_actions(path: str, metadata: dict[bytes, bytes] | None) -> int:
-    """The number of actions that gqlab wrote into a file; 0 where it did not."""
+def _written(path: str, metadata: dict[bytes, bytes] | None) -> tuple[int, Schema]:
+    """The number of actions and the schema that gqlab wrote into a file; 0 and an empty one where it did not."""
     try:
-        value = json.loads((metadata or {})[METADATA])["n_actions"]
-    except (KeyError, ValueError, TypeError):
-        return 0
-    if not isinstance(value, int) or not 0 < value <= MOST_ACTIONS:
+        values = json.loads((metadata or {})[METADATA])
+        value = values["n_actions"]
+    except (KeyError, ValueError, TypeError, RecursionError):
+        return 0, Schema()
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 < value <= MOST_ACTIONS:
         raise ValueError(
             f"path: {printable(path)} is said to have {checks.shown(value)} actions, expected 1 to {MOST_ACTIONS}"
         )
-    return value
+    try:
+        schema = Schema.from_dict(values)
+    except ValueError as error:
+        raise ValueError(f"path: {printable(path)}: {error}") from None
+    if schema.action_labels is not None and len(schema.action_labels) != value:
+        raise ValueError(f"path: {printable(path)} has {len(schema.action_labels)} labels for {value} actions")
+    return value, schema
 
 
-def writer(chunks: Iterator[Chunk], n_actions: int) -> Callable[[BinaryIO], None]:
+def writer(chunks: Iterator[Chunk], n_actions: int, schema: Schema) -> Callable[[BinaryIO], None]:
     """What writes transitions into an open file. Floats get no dictionary: their values hardly ever repeat."""
     pq = needed("pyarrow.parquet", "writing Parquet")
+
+    about = {"n_actions": n_actions, **schema.to_dict()}
 
     def write(file: BinaryIO) -> None:
         out: Any = None
@@ -229,11 +217,11 @@ def writer(chunks: Iterator[Chunk], n_actions: int) -> Callable[[BinaryIO], None
                 arrays = {name: getattr(chunk, own) for own, name in WRITTEN.items()}
                 table = table_from({name: value for name, value in arrays.items() if value is not None})
                 if out is None:
-                    schema = table.schema.with_metadata({METADATA: json.dumps({"n_actions": n_actions}).encode()})
+                    kept = table.schema.with_metadata({METADATA: json.dumps(about).encode()})
                     out = pq.ParquetWriter(
-                        file, schema, use_dictionary=False, compression="zstd", write_page_checksum=True
+                        file, kept, use_dictionary=False, compression="zstd", write_page_checksum=True
                     )
-                out.write_table(table.replace_schema_metadata(schema.metadata), row_group_size=_group_rows(table))
+                out.write_table(table.replace_schema_metadata(kept.metadata), row_group_size=_group_rows(table))
         finally:
             if out is not None:
                 out.close()

@@ -11,7 +11,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from gqlab.data.assemble import Assembler, Chunk
-from gqlab.data.parquet import ROWS, ParquetFiles, assembled, opened, printable
+from gqlab.data.log import assembled
+from gqlab.data.parquet import ROWS, ParquetFiles, opened
+from gqlab.data.paths import printable
 from gqlab.data.rows import Rows
 
 #: Rows of a piece: at least so many, where its file has them.
@@ -89,11 +91,11 @@ def _rows(files: ParquetFiles, part: Part) -> Iterator[Rows]:
                 f"path: {printable(part.path)} has changed: it had {part.file_rows:,} rows, and now has "
                 f"{file.metadata.num_rows:,}"
             )
-        yield from files.rows_of(file, part.path, files.plan, part.first_row, row_groups=list(range(*part.groups)))
+        yield from files.rows_of(file, part.path, part.first_row, row_groups=list(range(*part.groups)))
     if part.after is not None:
         path, group = part.after
         with opened(path) as file:
-            yield next(files.rows_of(file, path, files.plan, size=1, row_groups=[group]))
+            yield next(files.rows_of(file, path, size=1, row_groups=[group]))
 
 
 def _group_sizes(path: str) -> list[int]:

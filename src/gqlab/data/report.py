@@ -7,6 +7,7 @@ from typing import Any
 from gqlab.data.coverage import Bounds, Coverage, bounded
 from gqlab.data.encoding import fit_encoder
 from gqlab.data.findings import Finding, Health
+from gqlab.data.propensities import Propensities
 from gqlab.data.samples import Correlated, Importance
 from gqlab.data.shifted import Shifted
 from gqlab.data.tallies import Actions, Columns, Duplicates, Ends, Following, Rewards, Tally
@@ -16,7 +17,7 @@ from gqlab.support import checks
 __all__ = ["Finding", "Health", "health"]
 
 
-def health(data: Transitions, encoder: Any = None, target: Any = None, discount: float = 0.99) -> Health:
+def health(data: Transitions, encoder: Any = None, target: Any = None, *, discount: float = 0.99) -> Health:
     """What is in data, and what it means for learning, in one pass.
 
     Parameters
@@ -25,10 +26,10 @@ def health(data: Transitions, encoder: Any = None, target: Any = None, discount:
     encoder : encoder, optional
         Adds what its features see: coverage, rank and eigenvalues of C = mean of φφᵀ, observations outside its bounds.
         One that is not fitted is fitted to the data, in a copy.
-    target : FixedPolicy or callable, optional
+    target : policy, optional
         Adds the effective sample size of its importance weights, where the data hold behaviour probabilities. A
-        function from observations (n, dim) to the probabilities of all actions (n, n_actions), or a table over states
-        where the observation is the state.
+        LinearQ, an Agent, a function of observations (n, size) that gives probabilities (n, n_actions), or a
+        FixedPolicy or a table where the observation is the state.
     discount : float
         γ, for the largest ``|Q|`` that makes sense.
 
@@ -48,7 +49,7 @@ def health(data: Transitions, encoder: Any = None, target: Any = None, discount:
     discount = checks.number("discount", discount, least=0, below=1)
     tallies: list[Tally] = [
         Ends(data), Rewards(data, discount), Shifted(data), Columns(data), Following(data), Duplicates(data),
-        Actions(data), Importance(data, target), Correlated(data),
+        Actions(data), Importance(data, target), Propensities(data), Correlated(data),
     ]  # fmt: skip
     if encoder is not None:
         encoder = fit_encoder(encoder, data)
@@ -59,4 +60,5 @@ def health(data: Transitions, encoder: Any = None, target: Any = None, discount:
         for tally in tallies:
             tally.add(chunk)
     rows = Finding("rows", "ok", data.n_rows, f"Transitions, with observations of {data.observation_size} numbers.")
-    return Health([rows, *(finding for tally in tallies for finding in tally.findings())], data.description)
+    notes = [Finding("how rows were read", "note", k + 1, note) for k, note in enumerate(data.notes)]
+    return Health([rows, *notes, *(finding for tally in tallies for finding in tally.findings())], data.description)

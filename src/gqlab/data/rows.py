@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gqlab.data.wording import mapped, option
 from gqlab.support import checks
 
 #: Actions, at most: a larger number is an identifier, a price or a mistake, and every one of them would take memory.
@@ -22,10 +23,22 @@ class Place:
     names: Mapping[str, tuple[str, ...]]  #: by role: the argument, or the columns
     source: str = ""  #: the data frame or the file; nothing for arrays
     first: int = 0  #: the number of the first row
+    rows: NDArray[np.int64] | None = None  #: the numbers of the rows, where they do not follow each other
+
+    def row(self, row: int) -> int:
+        """The number of a row in the source."""
+        if self.rows is None:
+            return row + self.first
+        return int(self.rows[row + self.first])
+
+    def of(self, rows: NDArray[np.intp]) -> Place:
+        """The place of some of the rows."""
+        kept = rows.astype(np.int64) + self.first
+        return replace(self, first=0, rows=kept if self.rows is None else self.rows[kept])
 
     def text(self, role: str, row: int, component: int | None = None) -> str:
         names = self.names[role]
-        row += self.first
+        row = self.row(row)
         if not self.source:
             return f"{names[0]}[{row}]" if component is None else f"{names[0]}[{row}, {component}]"
         inside = "" if component is None or len(names) > 1 else f", component {component}"
@@ -51,6 +64,8 @@ class Rows:
     last: NDArray[np.bool_] | None = None  # RLDS: the row holds the last observation of an episode, and no action
     episodes: NDArray[Any] | None = None
     probabilities: NDArray[np.float64] | None = None
+    times: NDArray[np.float64] | None = None
+    begins: NDArray[np.bool_] | None = None  # the row does not follow the one before: what was between them is left out
     place: Place = field(default_factory=lambda: Place({}))
 
     def __len__(self) -> int:
@@ -63,7 +78,7 @@ class Rows:
 
     def join(self, more: Rows) -> Rows:
         """These rows and ``more`` behind them; the place is that of ``more``, with its rows where they were."""
-        place = Place(more.place.names, more.place.source, more.place.first - len(self))
+        place = replace(more.place, first=more.place.first - len(self))
         arrays = {name: value for name, value in vars(self).items() if isinstance(value, np.ndarray)}
         return Rows(
             **{name: np.concatenate([value, getattr(more, name)]) for name, value in arrays.items()}, place=place
@@ -99,7 +114,8 @@ def checked(values: Mapping[str, NDArray[Any]], place: Place, n_actions: int | N
         last,
         values.get("episode"),
         _probabilities(place, _where(void, values["probability"], 1.0)) if "probability" in values else None,
-        place,
+        _times(place, values["time"]) if "time" in values else None,
+        place=place,
     )
 
 
@@ -119,7 +135,7 @@ def _ends(
         raise ValueError(
             f"{place.text('terminated', both[0])} is True, and {place.text('truncated', both[0])} too: an episode that "
             "terminated was not cut off; give truncated & ~terminated, or, where the first only says that the episode "
-            "ended, columns={'done': ...} for it"
+            f"ended, {mapped('done')} for it"
         )
     done = flags(place, "done", values["done"]) if "done" in values else np.zeros(n, bool)
     if "terminated" in values:
@@ -166,14 +182,15 @@ def whole(place: Place, value: NDArray[Any], n_actions: int | None) -> NDArray[n
     bad = np.flatnonzero(out != value)
     if len(bad):
         raise ValueError(
-            f"{place.text(role, int(bad[0]))} is {value[bad[0]]}, expected a whole number: continuous actions are "
-            "not supported"
+            f"{place.text(role, int(bad[0]))} is {value[bad[0]]}, expected a whole number: continuous actions are not "
+            f"supported; where these are a few fixed values, {option('action_labels', '[...]')} lists them"
         )
     top = MOST_ACTIONS if n_actions is None else n_actions
     bad = np.flatnonzero((out < 0) | (out >= top))
     if len(bad):
+        more = f"; where actions are other numbers, {option('action_labels', '[...]')} lists them" * (n_actions is None)
         raise ValueError(
-            f"{place.text(role, int(bad[0]))} is {value[bad[0]]}, expected a whole number from 0 to {top - 1}"
+            f"{place.text(role, int(bad[0]))} is {value[bad[0]]}, expected a whole number from 0 to {top - 1}{more}"
         )
     return out
 
@@ -217,6 +234,17 @@ def _probabilities(place: Place, value: NDArray[Any]) -> NDArray[np.float64]:
             f"{place.text('probability', int(bad[0]))} is {out[bad[0]]}, expected a probability above 0 and at most 1: "
             "that of the action that was taken"
         )
+    return out
+
+
+def _times(place: Place, value: NDArray[Any]) -> NDArray[np.float64]:
+    """Numbers, or seconds since 1970-01-01."""
+    if value.dtype.kind in "Mm":
+        value = np.where(np.isnat(value), np.nan, value.astype(f"{value.dtype.kind}8[us]").astype(np.float64) / 1e6)
+    out = _column(place, "time", value)
+    bad = np.flatnonzero(~np.isfinite(out))
+    if len(bad):
+        raise ValueError(f"{place.text('time', int(bad[0]))} is {out[bad[0]]}, expected a finite number or a time")
     return out
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -11,62 +11,15 @@ from numpy.typing import NDArray
 from gqlab.data.assemble import Chunk
 from gqlab.data.findings import Finding
 from gqlab.data.transitions import Transitions
-from gqlab.operators import FixedPolicy
-from gqlab.support import checks
-from gqlab.support.files import one_line
-
-#: Probabilities of all actions, (n, n_actions), for observations (n, dim).
-Target = Callable[[NDArray[Any]], NDArray[np.float64]]
-
-
-def target_of(target: Any, n_actions: int, size: int) -> Target | None:
-    """A target policy as a function of a batch of observations."""
-    if target is None:
-        return None
-    if isinstance(target, FixedPolicy):
-        table = np.asarray(target.table)
-        if size != 1 or table.shape[1] != n_actions:
-            raise ValueError(
-                f"target is a table of shape {table.shape}: the data have {n_actions} actions and observations of "
-                f"{size} "
-                "numbers, expected one number, the state"
-            )
-        return lambda observations: _looked_up(table, observations)
-    if not callable(target):
-        raise ValueError(
-            f"target is {checks.shown(target)}, expected a FixedPolicy, or a function from observations (n, dim) to "
-            "the "
-            f"probabilities of all actions (n, {n_actions})"
-        )
-    return lambda observations: asked(target, observations, n_actions)
-
-
-def _looked_up(table: NDArray[np.float64], observations: NDArray[Any]) -> NDArray[np.float64]:
-    states = observations[:, 0].astype(np.int64)
-    bad = np.flatnonzero((states != observations[:, 0]) | (states < 0) | (states >= len(table)))
-    if len(bad):
-        raise ValueError(
-            f"target has {len(table)} states, and an observation of the data is {observations[bad[0], 0]:g}"
-        )
-    return table[states]
-
-
-def asked(target: Callable[[Any], Any], observations: NDArray[Any], n_actions: int) -> NDArray[np.float64]:
-    """The probabilities that a user's own policy answers, (n, n_actions)."""
-    try:
-        answer = target(observations)
-    except Exception as error:  # the user's own
-        raise ValueError(f"target failed: {type(error).__name__}: {one_line(error)[:200]}") from error
-    p = checks.array("target, its answer", answer, (len(observations), n_actions))
-    checks.probabilities("target, its answer", p)
-    return p
+from gqlab.policies import as_policy
 
 
 class Importance:
     """Behaviour probabilities, and the weights ρ = π(a|s)/b(a|s) of a target policy."""
 
     def __init__(self, data: Transitions, target: Any) -> None:
-        self.target = target_of(target, data.n_actions, data.observation_size)
+        sizes = data.n_actions, data.observation_size
+        self.target = None if target is None else as_policy("target", target, *sizes)
         self.total = self.squares = 0.0
         self.least, self.largest, self.known, self.n = 1.0, 0.0, True, 0
 
@@ -77,8 +30,8 @@ class Importance:
             return
         self.least = min(self.least, float(chunk.probability.min()))
         if self.target is not None:
-            chosen = self.target(chunk.observations)[np.arange(len(chunk)), chunk.actions]
-            weights = chosen / chunk.probability
+            pi = self.target.probabilities(np.asarray(chunk.observations, dtype=np.float64))
+            weights = pi[np.arange(len(chunk)), chunk.actions] / chunk.probability
             self.total, self.squares = self.total + float(weights.sum()), self.squares + float((weights**2).sum())
             self.largest = max(self.largest, float(weights.max()))
 

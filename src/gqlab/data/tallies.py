@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from gqlab.data.assemble import Chunk
 from gqlab.data.findings import Finding
+from gqlab.data.paths import printable
 from gqlab.data.transitions import Transitions
 
 
@@ -184,6 +185,10 @@ class Actions:
 
     def __init__(self, data: Transitions) -> None:
         self.counts = np.zeros(data.n_actions, np.int64)
+        self.labels = data.action_labels
+
+    def _names(self, actions: NDArray[np.intp]) -> str:
+        return ", ".join(str(a) if self.labels is None else repr(self.labels[a]) for a in actions)
 
     def add(self, chunk: Chunk) -> None:
         self.counts += np.bincount(chunk.actions, minlength=len(self.counts))
@@ -191,23 +196,26 @@ class Actions:
     def findings(self) -> Iterator[Finding]:
         never, share = np.flatnonzero(self.counts == 0), self.counts / self.counts.sum()
         rare = np.flatnonzero((share < self.RARE) & (self.counts > 0))
-        counts = [int(count) for count in self.counts]
+        counts: Any = [int(count) for count in self.counts]
+        if self.labels is not None:
+            counts = {printable(str(label)): count for label, count in zip(self.labels, counts, strict=True)}
         if len(self.counts) == 1:
             yield Finding("actions", "problem", counts, "There is one action only: nothing to choose.")
         elif len(never):
             yield Finding(
                 "actions", "problem", counts,
-                f"Never taken: {', '.join(map(str, never))}. Its values stay where they start, and a greedy target "
+                f"Never taken: {self._names(never)}. Its values stay where they start, and a greedy target "
                 "may choose it.",
             )  # fmt: skip
         elif len(rare):
             yield Finding(
                 "actions", "warning", counts,
-                f"Taken in less than 1 % of the rows: {', '.join(map(str, rare))}. Its values are noisy, and max "
+                f"Taken in less than 1 % of the rows: {self._names(rare)}. Its values are noisy, and max "
                 "picks noise.",
             )  # fmt: skip
         else:
-            yield Finding("actions", "ok", counts, "How often each was taken, action 0 first: every one has its share.")
+            first = ", action 0 first" if self.labels is None else ""
+            yield Finding("actions", "ok", counts, f"How often each was taken{first}: every one has its share.")
 
 
 class Following:

@@ -3,7 +3,7 @@
 ==============  ====================================================================================================
 symbol          meaning
 ==============  ====================================================================================================
-X (n, n_in)     observations, one a row
+X (n, n_in)     observations, one per row
 K               features of a state, ``n_features_out_``
 binary          every state has ``n_active_`` features of the value ``value_`` = 1/√n_active, the others are 0
 dense           every state has K features of any value
@@ -41,10 +41,10 @@ if TYPE_CHECKING:
 #: Indices are 32-bit numbers.
 MOST_FEATURES = 2**31 - 1
 
-#: What compiled code reads as it is.
+#: The dtypes that compiled code reads without a copy.
 DOUBLE, SINGLE = np.dtype(np.float64), np.dtype(np.float32)
 
-#: Every feature of a dense encoder costs time in every step: more of them are a mistake.
+#: Every feature of a dense encoder costs time in every step: more than this is taken for a mistake.
 MOST_DENSE_FEATURES = 2**20
 
 
@@ -53,7 +53,7 @@ def encode_row(self, observation, first, index, value, first_out):
     """Encode the numbers observation[first], observation[first + 1], …
 
     A binary encoder writes the active features to index[first_out + j], j < n_active; a dense one writes all features
-    to value[first_out + k], k < K. Numbers outside the bounds, NaN among them, never lead outside the arrays.
+    to value[first_out + k], k < K. Numbers outside the bounds, and NaN, never cause an access outside the arrays.
     """
 
 
@@ -97,12 +97,12 @@ class Encoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     n_active_: int
     value_: float
 
-    #: The compiled function that encodes one observation: (*fields of the part, observation, out). A named tuple as an
-    #: argument would take longer to hand over than the encoding itself.
+    #: The compiled function that encodes one observation: (*fields of the part, observation, out). Passing a
+    #: named tuple would take longer than the encoding itself.
     _encode_one: Any
     _part: Any
 
-    # --- What a kind of encoder says of itself -----------------------------------------------------------------------
+    # --- What each kind of encoder provides --------------------------------------------------------------------------
 
     def _fit_data(self, X: FloatArray) -> None:
         """Learn from observations, and call :meth:`_set`."""
@@ -113,7 +113,7 @@ class Encoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         raise NotImplementedError
 
     def _fitted(self) -> dict[str, Any]:
-        """What was learned, as JSON can write it."""
+        """What was learned, ready for JSON."""
         raise NotImplementedError
 
     def _restore(self, fitted: Mapping[str, Any]) -> None:
@@ -173,7 +173,7 @@ class Encoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     def encode(self, observation: NDArray[Any]) -> NDArray[Any]:
         """One observation (n_in,): the active features, int32 (n_active,), or all features, float64 (K,).
 
-        As fast as a call from Python can be; NaN and infinities are not looked for.
+        As fast as a call from Python can be; it does not check for NaN and infinities.
         """
         try:
             part = self._part
@@ -229,7 +229,7 @@ class Encoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     # --- Saving ------------------------------------------------------------------------------------------------------
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything that makes this encoder, as JSON can write it; :func:`gqlab.encoders.encoder_from_dict` reads it.
+        """Everything that defines this encoder, ready for JSON; :func:`gqlab.encoders.encoder_from_dict` reads it.
 
         >>> import numpy as np, gqlab as gq
         >>> gq.Identity().fit([[0.0], [2.0]]).to_dict()["fitted"]
@@ -255,7 +255,7 @@ def _finite(X: FloatArray) -> None:
 
 
 def _plain(name: str, value: Any) -> Any:
-    """A parameter as JSON can write it: arrays and tuples become lists."""
+    """A parameter, ready for JSON: arrays and tuples become lists."""
     if isinstance(value, np.ndarray | np.generic):
         return _plain(name, value.tolist())
     if isinstance(value, list | tuple):

@@ -13,22 +13,22 @@ from gqlab.rules.dispatch import rule
 from gqlab.support import checks
 from gqlab.support.checks import FloatArray
 
-#: Spaces write the largest float32 where they mean no bound.
+#: Spaces use the largest float32 to mean that there is no bound.
 UNBOUNDED = 1e30
 
-#: A dimension within less does not change: the inverse of its width would leave the finite numbers.
+#: A dimension narrower than this counts as constant: the inverse of its width would overflow.
 NARROW = 1e-290
 
 
 @rule
 def unit(x, low, inverse):
-    """(x − low) · inverse, clipped to [0, 1]; 0 where x is no number."""
+    """(x − low) · inverse, clipped to [0, 1]; 0 where x is NaN."""
     u = (x - low) * inverse
     return min(u, 1.0) if u > 0 else 0.0
 
 
 class Bounded(Encoder):
-    """An encoder with parameters ``low`` and ``high``: what is None there is fitted.
+    """An encoder with parameters ``low`` and ``high``; bounds that are None are fitted.
 
     Attributes
     ----------
@@ -59,7 +59,7 @@ class Bounded(Encoder):
         self._bound(*(checks.array(name, fitted.get(name, ()), (n,)) for name in ("low", "high")))
 
     def _bound(self, low: FloatArray, high: FloatArray) -> None:
-        """The given bounds, and ``low`` and ``high`` where there are none."""
+        """Use the given bounds, and ``low`` and ``high`` where none are given."""
         n = self.n_features_in_
         given_low, given_high = _given("low", self.low, n), _given("high", self.high, n)
         self.low_ = np.where(np.isnan(given_low), low, given_low)

@@ -1,4 +1,4 @@
-"""Any scikit-learn transformer as an encoder: in batches, or slowly one by one; not compiled."""
+"""Any scikit-learn transformer as an encoder: not compiled, so fast in batches only."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Foreign(Encoder):
     Parameters
     ----------
     transformer : object
-        Where it is fitted it is used as it is; else ``fit`` fits a copy.
+        If it is fitted, it is used as it is; otherwise ``fit`` fits a copy.
 
     Examples
     --------
@@ -53,7 +53,7 @@ class Foreign(Encoder):
         self.n_features_in_ = checks.integer("n_features_in_", transformer.n_features_in_, least=1)
         try:
             self.n_features_out_ = len(transformer.get_feature_names_out())
-        except Exception:  # not every transformer has names
+        except Exception:  # not every transformer has feature names
             self.n_features_out_ = self._features(np.zeros((1, self.n_features_in_))).shape[1]
         self.n_active_ = self.n_features_out_
 
@@ -63,7 +63,7 @@ class Foreign(Encoder):
         return self
 
     def for_space(self, space: gymnasium.Space[Any]) -> Self:
-        """Itself, where it is fitted to observations of that size."""
+        """The encoder itself, if it is fitted to observations of that size."""
         size = Flattener(space).size
         if not hasattr(self, "n_features_out_"):
             raise ValueError("transformer is not fitted: call its fit(X) with observations first")
@@ -75,7 +75,7 @@ class Foreign(Encoder):
 
     @property
     def compiled(self) -> Any:
-        """There is none."""
+        """Always an ``AttributeError``: there is no compiled part."""
         raise AttributeError(f"{type(self.transformer).__name__} has no compiled part: it works in batches")
 
     def encode(self, observation: NDArray[Any]) -> NDArray[Any]:

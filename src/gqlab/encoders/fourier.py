@@ -21,7 +21,7 @@ SINE = tuple((-1) ** k * math.pi ** (2 * k + 1) / math.factorial(2 * k + 1) for 
 
 @rule
 def cos_pi(x):
-    """cos(πx), as a polynomial that the compiler does for several x at once: the system's cos takes 5 times as long."""
+    """cos(πx), as a polynomial that the compiler can vectorise: the system's cos takes 5 times as long."""
     u = 0.5 - abs(x - 2.0 * np.floor(0.5 * x + 0.5))  # cos(πx) = sin(πu), |u| ≤ ½
     v = u * u
     s = SINE[10]
@@ -45,7 +45,7 @@ class FourierRule(NamedTuple):
     frequencies: Any  # (n_in, K): c
 
     def encode_row(self, observation, first, index, value, first_out):
-        phi = value[first_out:]  # counted from 0, the loops below are done for several k at once
+        phi = value[first_out:]  # indexed from 0, so that the loops below are vectorised
         n_in, K = self.frequencies.shape
         for k in range(K):
             phi[k] = 0.0
@@ -76,8 +76,8 @@ class Fourier(Bounded):
     low, high : float or sequence, optional
         Bounds, as of :class:`TileCoder`.
     max_interactions : int, optional
-        Keep the c with at most so many coefficients that are not 0. All together are (order + 1)^n_in: with many
-        dimensions too many.
+        Keep only the c with at most this many nonzero coefficients. Without it there are (order + 1)^n_in, too many
+        where there are many dimensions.
 
     Attributes
     ----------
@@ -115,7 +115,7 @@ class Fourier(Bounded):
             K += math.comb(n_in, k) * order**k
             if K > MOST_DENSE_FEATURES:
                 raise ValueError(
-                    f"order is {order}: with {n_in} dimensions that are more than {MOST_DENSE_FEATURES:,} features; "
+                    f"order is {order}: with {n_in} dimensions that is more than {MOST_DENSE_FEATURES:,} features; "
                     "use a lower order, or max_interactions=2 for pairs of dimensions"
                 )
         self.frequencies_ = _frequencies(n_in, order, most)
@@ -124,7 +124,7 @@ class Fourier(Bounded):
 
 
 def _frequencies(n_in: int, order: int, most: int) -> NDArray[np.int64]:
-    """All c in {0, …, order}^n_in with at most ``most`` coefficients that are not 0, in lexicographic order."""
+    """All c in {0, …, order}^n_in with at most ``most`` nonzero coefficients, in lexicographic order."""
     blocks = []
     for k in range(most + 1):
         values = 1 + np.indices((order,) * k).reshape(k, order**k).T

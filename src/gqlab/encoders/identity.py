@@ -38,7 +38,7 @@ def _identity(scaling, bias, observation, out):
 class Identity(Bounded):
     """The observation itself, scaled to [−1, 1], and a constant; all divided by √K, so that ‖φ‖ ≤ 1.
 
-    For observations that are features already, or were made by other means.
+    For observations that already are features, or were computed elsewhere.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ class Identity(Bounded):
             checks.instance(name, value, (bool, np.bool_), "True or False")
         if self.scale:
             super()._bound(low, high)
-        else:  # what is not used need not be finite
+        else:  # unused bounds need not be finite
             n = self.n_features_in_
             self.low_, self.high_ = np.zeros(n), np.zeros(n)
             self._build()
@@ -82,7 +82,7 @@ class Identity(Bounded):
         K = n_in + int(self.bias)
         if self.scale:
             each = 1 / math.sqrt(K)
-            # Halves first: the sum of two large bounds may leave the finite numbers.
+            # Halves first: the sum of two large bounds may overflow.
             scaling = [0.5 * self.low_ + 0.5 * self.high_, 2 * each * self._inverse(), np.full(n_in, each)]
         else:
             each = 1.0

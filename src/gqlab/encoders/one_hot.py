@@ -14,12 +14,12 @@ from gqlab.engine.compiled import entry
 from gqlab.support import checks
 from gqlab.support.checks import FloatArray
 
-#: float64 tells whole numbers apart up to here.
+#: float64 represents all whole numbers up to here.
 LARGEST = 2.0**53
 
 
 class OneHotRule(NamedTuple):
-    """The place of each number among the values of its dimension; of an unknown one, that of the next lower."""
+    """The place of each number among the values of its dimension; for an unknown one, that of the next lower value."""
 
     values: Any  # (K,): the values of every dimension, rising
     starts: Any  # (n_in + 1,): where those of each begin
@@ -48,7 +48,7 @@ def _one_hot(values, starts, observation, out):
 
 
 class OneHot(Encoder):
-    """One feature for every value of a whole number, the table of a finite problem; a block for each number.
+    """One feature for every value of a whole number, as in a table; several numbers have a block each.
 
     Parameters
     ----------

@@ -22,7 +22,7 @@ class RBFRule(NamedTuple):
     centers: Any  # (n_in, K): centres in the same units, c/(√2 w)
 
     def encode_row(self, observation, first, index, value, first_out):
-        phi = value[first_out:]  # counted from 0, the loops below are done for several k at once
+        phi = value[first_out:]  # indexed from 0, so that the loops below are vectorised
         n_in, K = self.centers.shape
         for k in range(K):
             phi[k] = 0.0
@@ -51,9 +51,9 @@ def _rbf(scaling, centers, observation, out):
 class RBF(Bounded):
     """Gaussian bumps on a grid, or at given centres, divided by their norm: ‖φ‖ = 1.
 
-    Local like tiles and smooth like Fourier; every feature costs, so for up to 3 dimensions or so. They are divided by
-    their norm rather than by their sum: so a step size means the same everywhere and the same as with tiles. Far from
-    all centres the nearest one is left, not 0.
+    Local like tiles and smooth like Fourier; every feature costs time, so they suit up to about 3 dimensions. They are
+    divided by their norm rather than by their sum, so that a step size means the same everywhere, and the same as with
+    tiles. Far from all centres the nearest one dominates, instead of all features vanishing.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ class RBF(Bounded):
         Centres, in the units of the observations, instead of a grid.
     width : float or sequence of float, optional
         Standard deviation w as a fraction of high − low: one for all dimensions, or one for each. Default: the distance
-        of neighbours on the grid; of given centres, what it would be if as many stood on a grid.
+        of neighbours on the grid; for given centres, that of a grid with as many.
     low, high : float or sequence, optional
         Bounds, as of :class:`TileCoder`.
 
@@ -102,7 +102,7 @@ class RBF(Bounded):
             K = math.prod(each.tolist())
             if K > MOST_DENSE_FEATURES:
                 raise ValueError(
-                    f"n_centers is {checks.shown(self.n_centers)}: that are {K:,} centres, more than "
+                    f"n_centers is {checks.shown(self.n_centers)}: that makes {K:,} centres, more than "
                     f"{MOST_DENSE_FEATURES:,}; use fewer, or give centers"
                 )
             grid = np.meshgrid(*(np.linspace(0, 1, m) if m > 1 else [0.5] for m in each), indexing="ij")
@@ -121,7 +121,7 @@ class RBF(Bounded):
 
 
 def _width(value: Any, n_in: int) -> FloatArray:
-    """A positive width for each dimension. Widths below 1e-100 would leave the finite numbers."""
+    """A positive width for each dimension. Widths below 1e-100 would cause overflow."""
     given = checks.numbers("width", value)
     if given.ndim and given.shape != (n_in,):
         raise ValueError(f"width has shape {given.shape}, expected a number or ({n_in},)")

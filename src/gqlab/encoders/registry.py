@@ -21,7 +21,7 @@ ENCODERS: tuple[type[Encoder], ...] = (TileCoder, Fourier, RBF, OneHot, Identity
 
 
 def encoder_from_dict(values: Mapping[str, Any]) -> Encoder:
-    """The encoder whose ``to_dict()`` gave ``values``, number by number.
+    """The encoder whose ``to_dict()`` gave ``values``, exactly.
 
     Examples
     --------
@@ -37,7 +37,7 @@ def encoder_from_dict(values: Mapping[str, Any]) -> Encoder:
     parameters, fitted = (_inner(values, name) for name in ("parameters", "fitted"))
     unknown = sorted(map(str, set(parameters) ^ set(kind._get_param_names())))
     if unknown:
-        raise ValueError(f"values['parameters'] of {kind.__name__}: {unknown[0]} is missing, or not known")
+        raise ValueError(f"values['parameters'] of {kind.__name__}: {unknown[0]} is missing or unknown")
     encoder = kind(**parameters)
     n_in = values.get("n_features_in")
     encoder.n_features_in_ = checks.integer("values['n_features_in']", n_in, least=1, below=2**31)

@@ -27,13 +27,13 @@ class _Leaf(NamedTuple):
 class Flattener:
     """Observations of a Gymnasium space as one float64 vector.
 
-    A number of a Discrete space stays one number, its value; arrays are raveled; the members of a Tuple or a Dict stand
-    one after another, in the space's own order.
+    A number of a Discrete space stays one number, its value; arrays are flattened; the members of a Tuple or a Dict are
+    concatenated in the space's own order.
 
     Parameters
     ----------
     space : gymnasium.Space
-        Box, Discrete, MultiDiscrete, MultiBinary, and Tuple and Dict of these, nested too.
+        Box, Discrete, MultiDiscrete, MultiBinary, and Tuple and Dict of these, also nested.
 
     Attributes
     ----------
@@ -92,6 +92,29 @@ class Flattener:
         """The observations of a vector environment, batched as Gymnasium does it: (n, size)."""
         return self._flat(observation, batched=True)
 
+    def rows(self, observation: Any) -> tuple[FloatArray, bool]:
+        """Observations as rows (n, size), and whether it is a single one: of the space, batched, or an array of rows.
+
+        Examples
+        --------
+        >>> from gymnasium.spaces import Discrete
+        >>> from gqlab.encoders.spaces import Flattener
+        >>> flat = Flattener(Discrete(4))
+        >>> flat.rows(3), flat.rows([3]), flat.rows(np.array([[3.0]]))
+        ((array([[3.]]), True), (array([[3.]]), False), (array([[3.]]), False))
+        """
+        if isinstance(observation, np.ndarray) and observation.ndim == 2 and observation.shape[1] == self.size:
+            given = checks.numbers("observation", observation)
+            checks.finite("observation", given)
+            return given, False
+        try:
+            return self.flatten(observation)[None], True
+        except ValueError as error:
+            try:
+                return self.flatten_batch(observation), False
+            except ValueError:
+                raise error from None
+
     def _flat(self, observation: Any, *, batched: bool) -> FloatArray:
         parts: list[FloatArray] = []
         for leaf in self._leaves:
@@ -119,7 +142,7 @@ def _inner(value: Any, key: Any, name: str) -> Any:
     with contextlib.suppress(KeyError, IndexError, TypeError):
         if isinstance(value, Mapping | tuple | list):
             return value[key]
-    raise ValueError(f"{name} is {checks.shown(value)}, expected one with the entry {key!r}")
+    raise ValueError(f"{name} is {checks.shown(value)}, expected an entry {key!r} in it")
 
 
 def _leaves(space: Any, path: tuple[Any, ...]) -> Any:

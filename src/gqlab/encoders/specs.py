@@ -14,7 +14,7 @@ import inspect
 from importlib import import_module
 from typing import Any
 
-#: By name: the class, and the parameter that stands behind the colon.
+#: By name: the class, and the parameter that follows the colon.
 KINDS = {
     "tiles": ("TileCoder", "n_tilings"),
     "fourier": ("Fourier", "order"),
@@ -55,7 +55,7 @@ def encoder_from_text(text: str) -> Any:
                 raise ValueError(f"encoder {text!r}: {part!r} is not of the form KEY=VALUE")
             key, value = KINDS[name][1], part
         if key not in known or key in given:
-            raise ValueError(f"encoder {text!r}: {key!r} is not one of {', '.join(known)}, or is there twice")
+            raise ValueError(f"encoder {text!r}: {key!r} is not one of {', '.join(known)}, or is given twice")
         given[key] = _value(text, value)
     return kind(**given)
 

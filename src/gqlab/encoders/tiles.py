@@ -28,7 +28,7 @@ from gqlab.support import checks
 
 @rule
 def tile(x, low, scale, bins, n):
-    """⌊u⌋ and ⌊n (u − ⌊u⌋)⌋ of u = (x − low) · scale, which is kept in [0, bins); 0 where x is no number."""
+    """⌊u⌋ and ⌊n (u − ⌊u⌋)⌋ of u = (x − low) · scale, which is clipped to [0, bins); 0 where x is NaN."""
     u = (x - low) * scale
     if not u > 0:
         return np.int32(0), np.int32(0)
@@ -56,7 +56,7 @@ class TileRule(NamedTuple):
             whole, part = tile(observation[first + i], self.scaling[0, i], self.scaling[1, i], self.scaling[2, i], n)
             least = np.int32(n - part)
             inside = np.int32(stride * whole)
-            tilings = index[first_out + out :]  # counted from 0, the loop below is done for several t at once
+            tilings = index[first_out + out :]  # indexed from 0, so that the loop below is vectorised
             for t in range(n):
                 beyond = stride if self.shifts[j, t] >= least else np.int32(0)
                 tilings[t] += inside + beyond
@@ -71,7 +71,7 @@ def mixed(h, coordinate):
 
 
 class HashedTileRule(NamedTuple):
-    """The coordinates of each tiling, hashed into a block of its own: no two active features are the same."""
+    """The coordinates of each tiling, hashed into a block of its own: no two active features coincide."""
 
     scaling: Any  # as of TileRule
     members: Any
@@ -110,7 +110,7 @@ class TileCoder(Bounded):
     """Tile coding: ``n_tilings`` shifted grids; the features are the tiles that an observation lies in.
 
     The first choice for a few dimensions: local, cheap (only ``n_active_`` features are not 0), and it generalises over
-    the width of a tile with the resolution of a tile over ``n_tilings``.
+    the width of a tile, at the resolution of a tile width divided by ``n_tilings``.
 
     Parameters
     ----------
@@ -123,7 +123,7 @@ class TileCoder(Bounded):
         count as on the edge.
     groups : sequence of tuples of int, optional
         Dimensions that are tiled together; each group has ``n_tilings`` tilings of its own. Default: one group of all.
-        The tiles of a group are Π(bins + 1) a tiling, so many dimensions need small groups: ``[(0, 1), (2, 3)]``.
+        A tiling of a group has Π(bins + 1) tiles, so many dimensions need small groups: ``[(0, 1), (2, 3)]``.
     hash_size : int, optional
         Number of features, where exact indices would be too many: the tiles of each tiling share ``hash_size`` /
         ``n_active_`` features by hashing. Default: exact indices, no collisions.
@@ -201,7 +201,7 @@ def _members(groups: list[tuple[int, ...]], n: int, stride: Callable[[tuple[int,
 
 
 def _groups(value: Any, n_in: int) -> list[tuple[int, ...]]:
-    """Groups of dimensions, each at least one and none twice in a group."""
+    """Groups of dimensions: none empty, and none with a dimension twice."""
     if value is None:
         return [tuple(range(n_in))]
     try:

@@ -22,7 +22,7 @@ from gqlab.support import checks
 DEVICES = ("cpu", "cuda")
 #: The precisions of a run.
 DTYPES = ("float64", "float32")
-#: A point may lie outside the ball by as much, relatively: the projection of a single-precision run rounds.
+#: A point may lie outside the ball by this relative amount: in single precision the projection is rounded.
 BALL_TOLERANCE = 1e-6
 
 
@@ -43,8 +43,10 @@ class Settings:
     threads: int | None = None
     progress: bool | None = None
     watch: tuple[Watch, ...] = ()
-    #: What ends a call on another thread than the main one when it becomes 1.
+    #: Set to 1, it ends a call that runs on a thread other than the main one.
     stop: NDArray[np.int64] | None = None
+    #: Where the seconds of a core that the runs of a call take are put, one entry for each block of them.
+    spent: list[float] | None = None
 
     def __post_init__(self) -> None:
         checks.one_of("device", self.device, DEVICES)
@@ -57,7 +59,7 @@ class Settings:
 
 
 class Resumable(Protocol):
-    """What a run goes on from: the records that exist, and where each of its runs stands."""
+    """What a run is resumed from: its records so far, and the state of each of its runs."""
 
     @property
     def theta(self) -> checks.FloatArray: ...  # (n_runs, n_records, d)

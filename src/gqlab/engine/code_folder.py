@@ -1,9 +1,9 @@
 """Where compiled code is kept: a folder for each state of the sources and of the compiler, wherever the sources lie.
 
-Two copies of gqlab with the same sources share it, in two checkouts or in two virtual environments: what one of them
-has compiled the other reads. Compiled code is read as it stands, so a folder counts only if it belongs to this user and
-nobody else can write to it. Where all folders together are too large, those that were not used for longest are removed,
-if gqlab's own marker lies in them: nothing else is ever removed.
+Copies of gqlab with the same sources share it, in different checkouts or virtual environments: what one has compiled,
+another can read. Compiled code is trusted when it is read, so a folder is used only if it belongs to this user and no
+one else can write to it. When the folders together grow too large, the least recently used are removed, and only those
+that contain gqlab's own marker.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from typing import Any
 import numba
 import numpy as np
 
-PACKAGE = Path(__file__).resolve().parent.parent
+from gqlab.support.imports import imports_any
+from gqlab.support.sources import PACKAGE, read_package
 
 #: Bytes that the folders of all states may hold together; beyond, the least recently used are removed.
 MOST_BYTES = 2**28
@@ -31,21 +32,24 @@ MOST_BYTES = 2**28
 MARKER = ".gqlab-compiled-code"
 
 
+#: Everything that compiles functions comes from these.
+COMPILERS = ("gqlab.rules", "gqlab.engine.compiled")
+
+
 def compiled_sources() -> list[Path]:
-    """Every file of gqlab that can hold compiled code: what makes a function compiled comes from two places alone."""
-    return sorted(
-        path
-        for path in PACKAGE.rglob("*.py")
-        if path.parent.name == "rules"
-        or any(name in path.read_bytes() for name in (b"gqlab.rules", b"gqlab.engine.compiled"))
-    )
+    """Every file of gqlab that can hold compiled code: those of the rules, and those that import what compiles."""
+    return [
+        PACKAGE / path
+        for path, source in read_package(PACKAGE).items()
+        if path.startswith("rules/") or imports_any(source, COMPILERS)
+    ]
 
 
 def source_digest() -> str:
     """A digest of every file that holds compiled code."""
     digest = hashlib.sha256()
     for path in compiled_sources():
-        digest.update(path.read_bytes())
+        digest.update(read_package(PACKAGE)[path.relative_to(PACKAGE).as_posix()])
     return digest.hexdigest()
 
 
@@ -63,7 +67,7 @@ def state() -> str:
 def places() -> list[Path]:
     """The folders that may hold such folders, the best first."""
     if numba.config.CACHE_DIR:
-        return [Path(numba.config.CACHE_DIR) / "gqlab"]  # others may keep their files in CACHE_DIR
+        return [Path(numba.config.CACHE_DIR) / "gqlab"]  # CACHE_DIR may also hold the files of others
     found = [PACKAGE / "__pycache__"]
     with contextlib.suppress(RuntimeError):  # no home
         found.insert(0, Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "gqlab")
@@ -72,7 +76,7 @@ def places() -> list[Path]:
 
 @cache
 def code_folder() -> Path | None:
-    """The folder for compiled code, which this user alone can write; None where there is none."""
+    """The folder for compiled code, writable by this user alone; None if there is none."""
     for place in places():
         folder = place / state()
         with contextlib.suppress(OSError):
@@ -93,7 +97,7 @@ def code_folder() -> Path | None:
 
 
 def _make_private(folder: Path) -> None:
-    """Make a folder that nobody else can write to, whatever the umask."""
+    """Make a folder that no one else can write to, whatever the umask."""
     with contextlib.suppress(FileExistsError):
         folder.mkdir(mode=0o700)
         folder.chmod(0o700)
@@ -115,7 +119,7 @@ def distrusted(folder: Path) -> str:
 
 
 def refusals() -> list[str]:
-    """Why folders that could hold compiled code are not used, a line each."""
+    """Why folders that could hold compiled code are not used, one line each."""
     return [why for place in places() for why in [distrusted(place) or distrusted(place / state())] if why]
 
 
@@ -135,9 +139,9 @@ def size_of(folder: Path) -> int:
 
 
 def prune(place: Path, most: int, keep: Path | None = None) -> int:
-    """Remove the least recently used folders of a place until all together hold at most so many bytes; return theirs.
+    """Remove the least recently used folders of a place until at most ``most`` bytes are left; return the bytes freed.
 
-    A process that runs with one of them compiles anew.
+    A process that uses one of them has to compile again.
     """
     folders = [path for path in kept_folders(place) if path != keep]
     sizes = {path: size_of(path) for path in folders}

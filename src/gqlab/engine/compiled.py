@@ -1,8 +1,8 @@
 """``entry``: a compiled function that Python calls, kept on disk between processes.
 
-Numba's own cache notices a change of the file that a function stands in, but not of the files whose functions it
-calls: after an edit of a rule it would go on running the old one. Here the key covers all compiled sources: gqlab's
-own, and for the parts that a user wrote their files and the constants that they read.
+Numba's own cache notices a change of the file in which a function is defined, but not of the files whose functions it
+calls: after an edit of a rule it would keep running the old one. Here the key covers all compiled sources: gqlab's
+own, and for a user's parts their files and the constants that they read.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from gqlab.engine.code_folder import SOURCES, CodeFolder, refusals
 from gqlab.rules.dispatch import FASTMATH
 from gqlab.support.files import write_whole
 
-#: The packages whose code no part depends on beyond their versions, which Numba's key knows, or by ``SOURCES``.
+#: The packages whose code need not be followed: Numba's key has their versions, or ``SOURCES`` covers them.
 LIBRARIES = frozenset({"gqlab", "numba", "numpy", "scipy", "llvmlite"}) | sys.stdlib_module_names
 
-#: What compiled code takes in as a value.
+#: Types that compiled code embeds as constants.
 CONSTANTS = (int, float, complex, str, bytes, np.generic, np.ndarray)
 
 
@@ -49,10 +49,10 @@ def parts_of(value: Any) -> Iterator[type]:
 
 
 def foreign_sources(kind: type) -> set[bytes] | None:
-    """What a part's code is made of outside gqlab: the files of its methods and of what they call, and the constants
-    that they read from outside themselves.
+    """The sources of a part outside gqlab: the files of its methods and of what they call, and the global constants
+    that these read.
 
-    None where something has no file: a notebook, or the interpreter's prompt.
+    None if something has no file: code in a notebook, or at the interpreter's prompt.
     """
     found: set[bytes] = set()
     seen: set[int] = set()
@@ -87,18 +87,18 @@ def _constant(value: Any) -> bytes:
 
 
 def _is_written(thing: Any) -> bool:
-    """Whether somebody wrote this class or function: ``namedtuple`` makes some that are in no module."""
+    """Whether this class or function is user code: ``namedtuple`` generates some that belong to no module."""
     made = str(getattr(thing, "__module__", "")).startswith("namedtuple_")
     return not made and (inspect.isclass(thing) or isinstance(thing, FunctionType))
 
 
 def _is_foreign(module: ModuleType | None) -> bool:
-    """Whether a module is a user's own; one that is not known by its name is."""
+    """Whether a module is the user's own; a module without a name is."""
     return module is None or module.__name__.partition(".")[0] not in LIBRARIES
 
 
 def _read_by(function: FunctionType) -> Iterator[tuple[str, Any]]:
-    """The values that a function takes from outside itself, with their names."""
+    """The global values that a function reads, with their names."""
     names = sorted({name for code in _codes(function.__code__) for name in code.co_names})
     scopes: list[dict[str, Any]] = [function.__globals__]
     for scope in scopes:
@@ -128,7 +128,7 @@ class _SourceCache(FunctionCache):
     """Numba's cache, with a file for each key, whose name is a digest of it.
 
     What is kept is sealed with a digest of its key and itself. A file that is damaged, or holds the code of another
-    key, is compiled anew and replaced.
+    key, is replaced by freshly compiled code.
     """
 
     _impl_class = _CodeFolderImpl
@@ -170,7 +170,7 @@ class _SourceCache(FunctionCache):
             _warn()
 
     def flush(self) -> None:
-        """Nothing is kept under a key that another code could have."""
+        """Nothing to do: no two pieces of code share a key."""
 
 
 class _NoCache(NullCache):
@@ -190,10 +190,10 @@ def _seal(key: Any, code: bytes) -> bytes:
 
 @cache
 def _warn() -> None:
-    """Said once in a process, whatever the reasons."""
+    """Warn once in a process, whatever the reasons."""
     why = "; ".join(refusals())
     warnings.warn(
-        f"gqlab cannot keep compiled code on disk{f' ({why})' if why else ''}: each process compiles anew. "
+        f"gqlab cannot keep compiled code on disk{f' ({why})' if why else ''}: every process has to compile again. "
         "NUMBA_CACHE_DIR names a folder for it",
         RuntimeWarning,
         stacklevel=2,
@@ -217,7 +217,7 @@ def entry(function: Callable[..., Any], **options: Any) -> Any:
 
 
 if hasattr(os, "register_at_fork"):
-    # A child that is forked while another thread compiles would wait for ever for the compiler: the fork waits instead.
+    # A child that is forked while another thread compiles would wait for the compiler for ever; so the fork waits.
     os.register_at_fork(
         before=global_compiler_lock.acquire,
         after_in_parent=global_compiler_lock.release,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager
@@ -13,14 +14,14 @@ from numpy.typing import NDArray
 
 from gqlab.engine.compiled import entry
 from gqlab.engine.interrupts import heard_interrupts
-from gqlab.engine.loop import Parts, Task, advance
+from gqlab.engine.loop import DeviceTask, Parts, advance
 from gqlab.engine.memory import allocate, compiled_sizes
 
-#: Seconds between two looks at the work: how often the progress bar moves.
+#: Seconds between two checks of the work: how often the progress bar moves.
 POLL = 0.05
 
 
-#: The loop, for a block of runs. It counts no references to arrays: Python holds them all for as long as it runs.
+#: The loop, for a block of runs. It skips reference counting: Python holds all arrays while it runs.
 advance_block = entry(advance, _nrt=False)
 
 
@@ -30,21 +31,26 @@ def default_threads() -> int:
 
 
 def advance_all(
-    task: Task, layout: Parts, d: int, A: int, threads: int, progress: Callable[[], None], stop: Any = None
-) -> None:
+    task: DeviceTask, layout: Parts, d: int, A: int, threads: int, progress: Callable[[], None], stop: Any = None,
+    spent: list[float] | None = None,
+) -> None:  # fmt: skip
     """Take every run to its end; ``progress`` is called now and then. Ctrl-C stops it within milliseconds.
 
-    Only the main thread hears Ctrl-C: for a call on another one somebody else sets ``stop``, and the call ends with a
-    KeyboardInterrupt too.
+    Only the main thread receives Ctrl-C: a call on another thread runs until ``stop`` is set, and also ends with a
+    KeyboardInterrupt. The CPU seconds of each block of runs are appended to ``spent``, whatever else this process does
+    meanwhile.
     """
     n_runs = len(task.plan.seed)
-    size = max(1, -(-n_runs // (8 * threads)))  # some blocks for each thread, so that none waits long for the others
+    size = max(1, -(-n_runs // (8 * threads)))  # several blocks for each thread, so that none waits long for the others
     stop = np.zeros(1, dtype=np.int64) if stop is None else stop
     d_size, A_size = compiled_sizes(d, A)
 
     def advance_from(first: int, last: int) -> None:
         own = Parts(*map(allocate, layout))  # of this thread
+        began = time.thread_time()
         advance_block(task, own, first, last, stop, d_size, A_size)
+        if spent is not None and last > first:
+            spent.append(time.thread_time() - began)
 
     with _stopped_by_interrupts(stop):
         advance_from(0, 0)  # compile once, before the threads
@@ -61,13 +67,13 @@ def advance_all(
 
 
 def run_apart(function: Callable[..., None], stop: NDArray[np.int64], *arguments: Any) -> None:
-    """Call a compiled function on a thread of its own, so that this one can hear Ctrl-C and set ``stop``."""
+    """Call a compiled function on a thread of its own, so that this one can receive Ctrl-C and set ``stop``."""
     with _stopped_by_interrupts(stop), ThreadPoolExecutor(1) as pool:
         _wait_for({pool.submit(function, *arguments)})
 
 
 def map_apart(function: Callable[[int], None], stop: NDArray[np.int64], n: int) -> None:
-    """``function(0)`` … ``function(n − 1)``, each a compiled call that looks at ``stop``, on all cores."""
+    """``function(0)`` … ``function(n − 1)``, each a compiled call that checks ``stop``, on all cores."""
     with _stopped_by_interrupts(stop), ThreadPoolExecutor(default_threads()) as pool:
         _wait_for({pool.submit(function, k) for k in range(n)})
 

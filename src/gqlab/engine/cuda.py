@@ -1,7 +1,7 @@
 """The GPU: launches of the kernels over blocks of runs that fit its memory.
 
 A launch takes every run through a number of updates that ends where no estimator is in the middle of a batch, so that
-Ctrl-C is heard between launches.
+Ctrl-C is handled between launches.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from numba import config, cuda
 from gqlab.engine import cuda_kernels
 from gqlab.engine.cuda_kernels import Shape
 from gqlab.engine.layout import Group
-from gqlab.engine.loop import Parts, Plan, Records, Runs, Task
+from gqlab.engine.loop import DeviceTask, Parts, Records, RunPlan, Runs
 from gqlab.engine.records import record_count
 from gqlab.rules.dispatch import is_parameter
 
@@ -53,10 +53,10 @@ def kernel_shape(group: Group) -> Shape:
     )
 
 
-def _advance_block(group: Group, shape: Shape, shared: Task, rows: slice, progress: Callable[[], None]) -> None:
+def _advance_block(group: Group, shape: Shape, shared: DeviceTask, rows: slice, progress: Callable[[], None]) -> None:
     """Take a block of runs to their end."""
     task = group.task
-    plan, runs = Plan(*(column[rows] for column in task.plan)), Runs(*(column[rows] for column in task.runs))
+    plan, runs = RunPlan(*(column[rows] for column in task.plan)), Runs(*(column[rows] for column in task.runs))
     n = len(plan.seed)
     begin = int(plan.first_record[0])
     end = int(plan.first_record[-1]) + record_count(int(plan.n_updates[-1]), task.records.every)
@@ -81,7 +81,7 @@ def _advance_block(group: Group, shape: Shape, shared: Task, rows: slice, progre
         done = np.minimum(_whole(group, rows, done + stride), plan.n_updates)
         todo = on_gpu._replace(plan=on_gpu.plan._replace(until=cuda.to_device(done)))
         with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", ".*low occupancy")  # few runs leave most of the GPU idle: so be it
+            warnings.filterwarnings("ignore", ".*low occupancy")  # few runs leave most of the GPU idle, which is fine
             kernel[math.ceil(n / cuda_kernels.BLOCK), cuda_kernels.BLOCK](
                 todo, layout, scratch, n, stop, group.d, group.A
             )
@@ -97,9 +97,9 @@ def _advance_block(group: Group, shape: Shape, shared: Task, rows: slice, progre
 
 
 def _touch(records: Records) -> None:
-    """Write one number into every page of the records, while the GPU works: nothing is in them yet.
+    """Write one number into every page of the records, while the GPU works: they are still empty.
 
-    Fresh memory is given out page by page when it is first written: at the end it would cost more than the copy.
+    The system maps fresh memory page by page on the first write: done at the end, that would cost more than the copy.
     """
     for column in records[:3]:
         column.reshape(-1)[:: PAGE // column.itemsize] = 0
@@ -151,7 +151,7 @@ def free_memory() -> int:
 
 
 def _room(records: Records) -> Records:
-    """Room on the device for the records, nothing in it yet."""
+    """Uninitialised space on the device for the records."""
     theta, omega, watched = (cuda.device_array(_not_empty(column.shape), column.dtype) for column in records[:3])
     return Records(theta=theta, omega=omega, watched=watched, every=records.every)
 

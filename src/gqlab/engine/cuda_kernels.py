@@ -1,6 +1,6 @@
 """The GPU's kernels: one thread for each run, around the same compiled loop as on the CPU.
 
-What an update touches at places of its own in every thread is kept as near as it fits:
+What every thread touches at its own places is kept as close to it as it fits:
 
 * near arrays (θ, ω and the like): the thread's registers or own memory, sized at compile time; for large problems
   columns of global memory.
@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import config, cuda
 
-from gqlab.engine.loop import Parts, Task, advance
+from gqlab.engine.loop import DeviceTask, Parts, advance
 from gqlab.rules.dispatch import is_parameter, rule
 from gqlab.rules.gradient import Dense, Samples
 from gqlab.rules.memory import SAMPLE, Array
@@ -29,8 +29,8 @@ from gqlab.samples.tables import Tables
 
 #: Threads of a block.
 BLOCK = 128
-#: Registers of a thread, at most, for numbers of 4 and of 8 bytes: more threads at a time against more at hand. Threads
-#: with at most so many near numbers need fewer.
+#: The most registers of a thread, for numbers of 4 and of 8 bytes: a compromise between more threads at a time and more
+#: numbers at hand. Threads with at most so many near numbers need fewer.
 MAX_REGISTERS, FEW_REGISTERS, FEW_NEAR = {4: 128, 8: 168}, {4: 96, 8: 128}, 40
 #: Problems with at most this many numbers d·A have near arrays of the threads' own.
 MOST_LOCAL = 256
@@ -55,7 +55,7 @@ TABLE_COLUMNS = (
 )
 
 
-class Place(NamedTuple):
+class ArrayPlace(NamedTuple):
     """Where an array of a thread is."""
 
     part: str  # "point", "estimator" or "watch"
@@ -71,11 +71,11 @@ class Shape(NamedTuple):
     """All that decides the text of a kernel."""
 
     kinds: tuple[type, type, type]  # of the point, the estimator and the watch
-    places: tuple[Place, ...]
+    places: tuple[ArrayPlace, ...]
     d: int  # 0: known at run time
     A: int
     dtype: str
-    tables: tuple[tuple[str, int], ...]  # the entries of the tables in shared memory, by name; nothing: they are not
+    tables: tuple[tuple[str, int], ...]  # the entries of the tables in shared memory, by name; empty: none are
 
     @property
     def columns(self) -> dict[str, int]:
@@ -89,7 +89,7 @@ class Shape(NamedTuple):
 
 def place_arrays(
     arrays: Iterable[tuple[str, str, Array, np.dtype[Any]]], local: bool, sample_type: np.dtype[Any]
-) -> tuple[Place, ...]:
+) -> tuple[ArrayPlace, ...]:
     """Where the arrays (part, field, declaration, dtype) of a thread go."""
     found = [
         (part, field, array, sample_type if array.kind == SAMPLE else dtype) for part, field, array, dtype in arrays
@@ -106,7 +106,7 @@ def place_arrays(
     for part, field, array, dtype in found:
         where = LOCAL if array.near and local else SHARED if (part, field) in shared else COLUMN
         first = columns.get(dtype.name, 0)
-        place = Place(
+        place = ArrayPlace(
             part=part, field=field, where=where, size=array.size, dtype=dtype.name, fill=array.fill, first=first
         )
         places.append(place)
@@ -147,7 +147,7 @@ def make_kernel(shape: Shape) -> Any:
     scope: dict[str, Any] = {
         "np": np, "cuda": cuda, "advance": rule(advance), "fill_up": fill_up, "copy_together": copy_together,
         "BLOCK": BLOCK,
-        "Dense": Dense, "Samples": Samples, "Chain": Chain, "Tables": Tables, "Task": Task, "Parts": Parts,
+        "Dense": Dense, "Samples": Samples, "Chain": Chain, "Tables": Tables, "DeviceTask": DeviceTask, "Parts": Parts,
         "Point": shape.kinds[0], "Estimator": shape.kinds[1], "Watch": shape.kinds[2],
     }  # fmt: skip
     scope.update({name: np.dtype(name).type for name in _dtypes(shape)})
@@ -221,6 +221,6 @@ def _table_lines(shape: Shape) -> list[str]:
 
     samples = rebuilt(Samples, "samples", {"features": rebuilt(Dense, "features", {})})
     tables = f"Tables(samples={samples}, stream={rebuilt(Chain, 'stream', {})}, exact=task.tables.exact)"
-    others = ", ".join(f"{field}=task.{field}" for field in Task._fields if field != "tables")
-    lines.append(f"task = Task(tables={tables}, {others})")
+    others = ", ".join(f"{field}=task.{field}" for field in DeviceTask._fields if field != "tables")
+    lines.append(f"task = DeviceTask(tables={tables}, {others})")
     return lines

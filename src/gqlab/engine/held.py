@@ -1,7 +1,7 @@
 """Parts that compiled code holds, so that a call need not hand them over each time.
 
-To hand a named tuple of sixty arrays to compiled code takes longer than an agent's step. Held by a reference it takes
-as long as one array.
+Passing a named tuple of sixty arrays to compiled code takes longer than an agent's step. Held by reference, it takes as
+long as passing one array.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class HeldPlainly:
 
 @entry
 def _hold(part):
-    """What ``Held(part)`` does, kept on disk: that would be compiled anew in every process."""
+    """The same as ``Held(part)``, but cached on disk: that one would be compiled again in every process."""
     return Held(part)
 
 

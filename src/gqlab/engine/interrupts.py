@@ -1,4 +1,4 @@
-"""Ctrl-C, heard where the interpreter cannot: in compiled code and in the compiler."""
+"""Ctrl-C where the interpreter cannot react to it: in compiled code and in the compiler."""
 
 from __future__ import annotations
 
@@ -6,15 +6,28 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
+
+_here = threading.local()
+
+
+def set_stop(flag: Any) -> None:
+    """What ends the calls of this thread when it becomes 1: another thread hears Ctrl-C for it."""
+    _here.stop = flag
+
+
+def stop_flag() -> Any:
+    """What was set for this thread, or None: what ends runs where ``Settings.stop`` says nothing."""
+    return getattr(_here, "stop", None)
 
 
 @contextmanager
 def heard_interrupts(act: Callable[[], None]) -> Iterator[None]:
-    """Ctrl-C calls ``act``, and becomes a KeyboardInterrupt at the end at the latest.
+    """Ctrl-C calls ``act``, and becomes a KeyboardInterrupt at the end of the block at the latest.
 
-    An exception that is raised wherever the interpreter happens to be can be lost, in a callback of the compiler or
-    between two statements; that it came is not forgotten here. A handler of the user's own, and other threads than the
-    main one, are left alone.
+    An exception that is raised wherever the interpreter happens to be can get lost, in a callback of the compiler or
+    between two statements; here the signal is remembered. A user's own handler, and threads other than the main one,
+    are left alone.
     """
     default = threading.current_thread() is threading.main_thread() and (
         signal.getsignal(signal.SIGINT) is signal.default_int_handler

@@ -1,4 +1,4 @@
-"""From cells to a task: what every run has to do and where it stands, as the arrays that a device reads."""
+"""From cells to a task: what every run has to do and where it stands, as arrays for a device."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from gqlab.algorithms import Algorithm
 from gqlab.algorithms.schedules import Decay, join_schedules
 from gqlab.engine.cells import Cell, Resumable, Settings
-from gqlab.engine.loop import KeptFirst, Parts, Plan, Records, Runs, Task
+from gqlab.engine.loop import DeviceTask, KeptFirst, Parts, Records, RunPlan, Runs
 from gqlab.engine.memory import Room, compiled_size, declared, dtype_of, is_unrolled
 from gqlab.measure.compiled import exact_tables
 from gqlab.measure.watch import QUANTITIES, Unwatched, Watching, watch_parameters
@@ -26,7 +26,7 @@ from gqlab.samples.ahead import fetched_early
 from gqlab.samples.tables import join_tables, offsets, problem_tables
 from gqlab.support import checks
 
-#: The compiled parts of gqlab's own operators: the CPU's code knows them all.
+#: The compiled parts of gqlab's own operators: code for the CPU handles them all.
 OWN_OPERATORS: tuple[type, ...] = tuple(dict.fromkeys(operator.compiled for operator in OPERATORS))
 
 
@@ -43,10 +43,10 @@ class Kept:
 
 
 def operator_kinds(problem: Problem, algorithm: Algorithm, device: str) -> tuple[type, ...]:
-    """The operators that the compiled code for a problem knows.
+    """The operators that the compiled code for a problem handles.
 
-    On the CPU one compilation serves all of gqlab's own; a user's is compiled for itself. So is each where an algorithm
-    reads its operator's parameters, and on a GPU, where every branch costs registers.
+    On the CPU one compilation serves all of gqlab's own; a user's operator is compiled separately. So is every
+    operator whose parameters the algorithm reads, and every operator on a GPU, where each branch costs registers.
     """
     alone = (problem.target.compiled,)
     return known_operators(problem) if device == "cpu" and not algorithm.reads_operator else alone
@@ -86,8 +86,8 @@ class Group:
         first_record = offsets(n_records)
         if settings.watch:
             tables = tables._replace(exact=exact_tables(self.problems, kinds))
-        with np.errstate(over="ignore"):  # of a cast to single precision: named below
-            self.task = Task(
+        with np.errstate(over="ignore"):  # from a cast to single precision: reported below
+            self.task = DeviceTask(
                 tables=tables,
                 schedule=join_schedules([cell.algorithm for cell in cells], self.counts, settings.dtype),
                 kept=KeptFirst(self._kept_first("", self.estimator), self._kept_first("watch.", self.watch)),
@@ -95,7 +95,7 @@ class Group:
                 runs=self._runs(),
                 records=self._records(int(first_record[-1])),
             )
-        #: The parts with a room for each array, as the CPU furnishes them.
+        #: The parts with a placeholder for each array, which the CPU fills in.
         self.layout = Parts(*(self._layout(kind) for kind in self.kinds))
         self._check_precision()
 
@@ -123,7 +123,7 @@ class Group:
     def kept_columns(self, cell: Cell) -> dict[str, tuple[bool, slice]]:
         """Where a cell's kept arrays are, and whether among the numbers.
 
-        Arrays have the size that the largest of the cells needs; each keeps what it needs itself.
+        Arrays have the size that the largest cell needs; each cell keeps only what it needs itself.
         """
         if not self.kept:
             return {}
@@ -159,7 +159,7 @@ class Group:
         return first if max(first, default=-1) >= 0 else ()
 
     def _layout(self, kind: Any) -> Any:
-        """A part with a room for each of its arrays."""
+        """A part with a placeholder for each of its arrays."""
         unrolled = is_unrolled(self.d, self.A)
         rooms = {
             name: Room(
@@ -171,10 +171,10 @@ class Group:
         }
         return kind(*(self._parameter(kind, f) if is_parameter(kind, f) else rooms[f] for f in kind._fields))
 
-    def _plan(self, first_record: NDArray[Any]) -> Plan:
+    def _plan(self, first_record: NDArray[Any]) -> RunPlan:
         n_updates = self.per_run([u[-1] for u in self.updates])
         watching = sum(watch.cost(self.sizes.states) for watch in self.settings.watch)
-        return Plan(
+        return RunPlan(
             problem=self.per_run([self.place[cell.problem] for cell in self.cells]),
             seed=self.per_run([cell.seed for cell in self.cells], np.uint64),
             number=np.concatenate([np.arange(n) for n in self.counts]),
@@ -246,7 +246,7 @@ class Group:
         ]
 
     def _check_precision(self) -> None:
-        """Numbers that the dtype cannot hold are refused, not turned into infinities and zeros."""
+        """Refuse numbers that the dtype cannot hold, instead of turning them into infinities and zeros."""
         task, dtype = self.task, self.settings.dtype
         finite = {
             "theta0": task.runs.theta,
@@ -259,7 +259,7 @@ class Group:
                 raise ValueError(f"{name} holds a number too large for {dtype}")
 
     def _check_parameters(self) -> None:
-        """Nor are parameters that the dtype cannot hold."""
+        """Refuse parameters that the dtype cannot hold."""
         dtype = self.settings.dtype
         for cell in self.cells:
             for name in ("eta_theta", "eta_omega", "beta", "radius", "radius_omega"):
@@ -274,7 +274,7 @@ class Group:
 
 
 def _check_parameter(name: str, value: float, dtype: str) -> None:
-    """A parameter that is not 0 must not become 0, nor a finite one infinite; a radius may, which then never acts."""
+    """A nonzero parameter must not become 0, nor a finite one infinite; except a radius, which then never acts."""
     with np.errstate(over="ignore", under="ignore"):
         held = float(np.dtype(dtype).type(value))
     if held == 0 and value != 0:
@@ -284,7 +284,7 @@ def _check_parameter(name: str, value: float, dtype: str) -> None:
 
 
 def _remembered(before: Resumable, name: str, columns: NDArray[Any]) -> NDArray[Any]:
-    """What a result that is resumed kept under a name."""
+    """What the result to be resumed has kept under a name."""
     values = before.memory.get(name)
     if values is None or (values.shape, values.dtype) != (columns.shape, columns.dtype):
         found = "nothing" if values is None else f"{values.dtype}{values.shape}"
@@ -294,7 +294,7 @@ def _remembered(before: Resumable, name: str, columns: NDArray[Any]) -> NDArray[
 
 def _old_records(before: Resumable, updates: NDArray[np.int64], every: int, view: dict[str, NDArray[Any]]) -> None:
     """Write the records that exist already: those of the result that is resumed."""
-    # Its last point may stand between two record points of the longer run: then it is not one of them.
+    # Its last point may lie between two records of the longer run: then it is not one of them.
     kept = before.updates % every == 0
     for name, new in view.items():
         old = before.watched_columns() if name == "watched" else getattr(before, name)

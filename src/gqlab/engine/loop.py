@@ -1,9 +1,9 @@
 """One run, from where it stands to its last update: the one loop, for every estimator, operator, stream and device.
 
-Everything that happens between updates at a time that all runs share (a record, a new batch, a look at the stop flag)
-happens between *segments*. Inside a segment there are only updates, what a watch sees of them, and the draw of the
-output iterate: its time differs from run to run, and runs that leave a segment at different times would no longer go in
-step on a GPU.
+Whatever happens between updates at times that all runs share (a record, a new batch, a check of the stop flag) happens
+between *segments*. Inside a segment there are only updates, what a watch sees of them, and the draw of the output
+iterate: its time differs from run to run, and if runs left a segment at different times they would no longer run in
+lockstep on a GPU.
 """
 
 from __future__ import annotations
@@ -19,26 +19,26 @@ from gqlab.rules.dispatch import at, rule
 from gqlab.rules.point import put, take
 from gqlab.rules.vectors import entry_of
 from gqlab.samples.random import OUTPUT, unit, word
-from gqlab.samples.streams import Identity, World, key, start
+from gqlab.samples.streams import RunIdentity, World, key, start
 
-#: Numbers that pass through the updates between two looks at the stop flag: about a millisecond.
+#: Numbers that pass through the updates between two checks of the stop flag: about a millisecond.
 SEGMENT_NUMBERS = 1 << 17
 
 
-class Plan(NamedTuple):
+class RunPlan(NamedTuple):
     """What each run is to do."""
 
     problem: Any  # (n_runs,)  which of the problems in the tables
     seed: Any  # (n_runs,)  unsigned
     number: Any  # (n_runs,)  the number of the run under its seed
-    n_updates: Any  # (n_runs,)  where it ends, counted from its very beginning
+    n_updates: Any  # (n_runs,)  where it ends, counted from its beginning
     until: Any  # (n_runs,)  where this call ends: there, or earlier
     first_record: Any  # (n_runs,)  the row of its record of update 0
     cost: Any  # (n_runs,)  the numbers that pass through an update
 
 
 class Runs(NamedTuple):
-    """Where each run stands: all that a later call needs to go on from there."""
+    """Where each run stands: all that a later call needs to resume it."""
 
     theta: Any  # (n_runs, d)
     omega: Any  # (n_runs, d)
@@ -47,7 +47,7 @@ class Runs(NamedTuple):
     output: Any  # (n_runs, d)  an iterate drawn uniformly from those so far
     output_update: Any  # (n_runs,)  which one
     next_output: Any  # (n_runs,)  the update whose iterate replaces it
-    diverged_at: Any  # (n_runs,)  the update that would have left the finite numbers; −1: none
+    diverged_at: Any  # (n_runs,)  the update that would have overflowed; −1: none
     kept_numbers: Any  # (n_runs, …)  what the estimator and the watch keep
     kept_counts: Any  # (n_runs, …)
 
@@ -62,13 +62,13 @@ class Records(NamedTuple):
 
 
 class KeptFirst(NamedTuple):
-    """The first column of ``runs`` for each array of the estimator and of the watch; −1, or nothing: not kept."""
+    """The first column of ``runs`` for each array of the estimator and the watch; −1, or an empty tuple: not kept."""
 
     estimator: Any
     watch: Any
 
 
-class Task(NamedTuple):
+class DeviceTask(NamedTuple):
     """All that a device is given."""
 
     tables: Any
@@ -129,7 +129,7 @@ def freeze(plan, runs, records, run, parts, output_key, u, d):
 
 @rule
 def enter(runs, kept, run, parts, d):
-    """Put the run into its parts: θ, ω and what its parts have kept."""
+    """Load the run into its parts: θ, ω and what its parts have kept."""
     put(parts.point, runs, run, d)
     load(parts.estimator, kept.estimator, runs, run)
     load(parts.watch, kept.watch, runs, run)
@@ -137,7 +137,7 @@ def enter(runs, kept, run, parts, d):
 
 @rule
 def leave(runs, kept, run, parts, cursor, next_output, d):
-    """Write down where the run stands."""
+    """Save where the run stands."""
     take(parts.point, runs, run, d)
     runs.cursor[run] = cursor
     runs.next_output[run] = next_output
@@ -147,21 +147,21 @@ def leave(runs, kept, run, parts, cursor, next_output, d):
 
 @rule
 def segment_length(cost):
-    """How many updates may pass between two looks at the stop flag."""
+    """How many updates may pass between two checks of the stop flag."""
     return 1 + SEGMENT_NUMBERS // cost
 
 
 def advance(task, layout, first, last, stop, d_size, A_size):
-    """Take the runs ``first`` … ``last − 1`` to ``plan.until``, or to where ``stop[0]`` finds them, one after another.
+    """Take the runs ``first`` … ``last − 1`` to ``plan.until``, or until ``stop[0]`` is set, one after another.
 
-    A device compiles it as it needs it: nothing is around it that would have to be compiled once more.
+    Each device compiles this function directly, without a wrapper that would have to be compiled as well.
     """
     d, A = length(d_size), length(A_size)
     point, estimators, watches = furnish(layout.point), furnish(layout.estimator), furnish(layout.watch)
     plan, runs, records = task.plan, task.runs, task.records
     for run in range(first, last):
         problem = plan.problem[run]
-        identity = Identity(plan.seed[run], plan.number[run])
+        identity = RunIdentity(plan.seed[run], plan.number[run])
         world = World(at(task.tables.samples, problem), at(task.tables.stream, problem), identity, stop)
         exact = at(task.tables.exact, problem)
         schedule, estimator, watch = at(task.schedule, run), at(estimators, run), at(watches, run)

@@ -1,12 +1,12 @@
-"""Memory for the parts that declare some, and sizes that the compiler knows.
+"""Memory for parts that declare arrays, and sizes that the compiler knows.
 
 A loop over 4 features runs twice as fast when the compiler knows the 4 and can keep the arrays in registers. A size
 is handed to compiled code either as an ordinary integer, or as a tuple of that length: a tuple's length is part of
 its type. Small problems use tuples (one compilation for each size, kept on disk), large ones integers.
 
-A part goes to compiled code as a *layout* of itself: the same named tuple with a :class:`Room` for every array that it
-declares. :func:`allocate` makes the arrays that are on the heap, in Python, and :func:`furnish` those on the stack, in
-compiled code, once for each thread.
+A part is passed to compiled code as a *layout*: the same named tuple with a :class:`Room` for every array that it
+declares. :func:`allocate` makes the arrays on the heap, in Python, and :func:`furnish` those on the stack, in compiled
+code, once for each thread.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from numpy.typing import NDArray
 from gqlab.rules.dispatch import OPTIONS, is_parameter, rule, written
 from gqlab.rules.memory import COUNT, DOUBLE, INDEX, NUMBER, SAMPLE, Array, Sizes
 
-#: Problems with at most so many features, and numbers d·A, are compiled for their number of features: beyond, unrolled
-#: code is slower than loops, because the numbers no longer fit the registers. Loops over more actions than so many are
-#: left as loops, which become vectors.
+#: Problems with at most this many features, and numbers d·A, are compiled for their number of features: beyond that,
+#: unrolled code is slower than loops, because the numbers no longer fit the registers. Loops over more actions than
+#: this stay loops, which are vectorised.
 MOST_UNROLLED_FEATURES, MOST_UNROLLED, MOST_UNROLLED_ACTIONS = 8, 64, 6
 
 DTYPES = {DOUBLE: np.float64, SAMPLE: np.uint32, INDEX: np.uint32, COUNT: np.int64}
@@ -43,17 +43,17 @@ class Room(NamedTuple):
 
 
 def is_unrolled(d: int, A: int) -> bool:
-    """Whether code for such a problem is compiled for its sizes."""
+    """Whether code for a problem of these sizes is compiled for exactly these."""
     return d <= MOST_UNROLLED_FEATURES and d * A <= MOST_UNROLLED
 
 
 def compiled_size(n: int, unrolled: bool) -> Size:
-    """A size as compiled code should get it."""
+    """A size in the form in which compiled code takes it."""
     return (0,) * n if unrolled else n
 
 
 def compiled_sizes(d: int, A: int) -> tuple[Size, Size]:
-    """d and A as compiled code should get them."""
+    """d and A in the form in which compiled code takes them."""
     unrolled = is_unrolled(d, A)
     return compiled_size(d, unrolled), compiled_size(A, unrolled and A <= MOST_UNROLLED_ACTIONS)
 
@@ -72,7 +72,7 @@ def declared(kind: Any, n: Sizes) -> dict[str, Array]:
 
 
 def part(kind: Any, n: Sizes, **values: Any) -> Any:
-    """A part with arrays of double precision on the heap, for one thread of Python's own."""
+    """A part with arrays of double precision on the heap, for a call from a single Python thread."""
     arrays = {
         name: np.full(array.size, array.fill, dtype_of(array, np.float64)) for name, array in declared(kind, n).items()
     }
@@ -89,11 +89,11 @@ def length(size: Size) -> int:
     return size if isinstance(size, int) else len(size)
 
 
-# Compiled, this and ``furnish`` become instructions where they are called. A function that Numba inlines would do for
-# both, but the stores into arrays around it, which it reaches by names of fields, it takes for dead and drops.
+# This and ``furnish`` are intrinsics. Functions that Numba inlines would do as well, but around them it drops stores
+# into arrays that are reached through fields, taking them for dead code.
 @type_callable(length)
 def _type_length(context):
-    # A constant, which the functions that are called with it see as part of its type.
+    # A constant, which callees see as part of its type.
     return lambda size: size if isinstance(size, types.Integer) else types.literal(len(size))
 
 
@@ -107,7 +107,7 @@ def _lower_length(context, builder, signature, args):
 
 
 def allocate(layout: Any) -> Any:
-    """The layout with arrays in place of the rooms on the heap."""
+    """The layout with arrays in place of its heap rooms."""
     on_heap = [isinstance(room, Room) and isinstance(room.size, int) for room in layout]
     return type(layout)(*(_array(room.size, room) if on else room for room, on in zip(layout, on_heap, strict=True)))
 
@@ -117,7 +117,7 @@ def _array(n: int, room: Room) -> NDArray[Any]:
 
 
 def furnish(layout):
-    """The part with arrays in place of its other rooms."""
+    """The part with arrays in place of its stack rooms."""
     return type(layout)(*(_array(len(room.size), room) if isinstance(room, Room) else room for room in layout))
 
 

@@ -1,4 +1,4 @@
-"""Which updates are recorded, and where: the first, every so many-th and the last."""
+"""Which updates are recorded, and where: the first, every n-th and the last."""
 
 from __future__ import annotations
 

@@ -12,8 +12,8 @@ other field is an array that ``memory`` declares. Its methods:
 * ``answer(self, point, out, d)``: the vector that is recorded, watched and drawn as the output; without it θ.
 * ``memory(n)``, a static method: its arrays, for a problem of the sizes ``n``.
 
-All but ``step`` and ``memory`` have a default. What lives from one call to the next (``resume``) is declared with
-``kept=True``; all else must be made anew by ``begin``.
+All but ``step`` and ``memory`` have a default. Arrays that must survive from one call to the next (``resume``) are
+declared with ``kept=True``; everything else must be rebuilt by ``begin``.
 """
 
 from __future__ import annotations
@@ -51,4 +51,4 @@ def answer(self, point, out, d):
 
 @by_type
 def move(self, samples, x, point, rates, d, A):
-    """Estimator: the move for a given sample, of those that move along one sample at a time."""
+    """Estimator: the move for a given sample, for estimators that use one sample at a time."""

@@ -24,7 +24,7 @@ def epoch_from(M, growth, u):
 
 @rule
 def moment_from(first, growth, n):
-    """The least first·growth^k that is not below n; they are at least 1 apart."""
+    """The smallest first·growth^k that is at least n; consecutive ones are at least 1 apart."""
     size = np.float64(first)
     while int(size + 0.5) < n:
         size = max(size * (growth / GROWTH_UNIT), size + 1.0)

@@ -1,14 +1,14 @@
-"""Least squares: the samples as sufficient statistics, and Newton's method on their own J now and then.
+"""Least squares: the samples become sufficient statistics, and Newton's method minimises their J from time to time.
 
 Each sample adds to C += φφᵀ, b += rφ and K_{s'} += γφ. When n reaches first·growth^k the empirical objective, with
 C, b and K over n,
 
     m(θ) = b + Σ_s K_s V̄_s(θ) − Cθ      ω = C⁺m      J = ½ mᵀω      A = C − Σ_s K_s φ̂_sᵀ      ∇J = −Aᵀω
 
-is descended from the last θ, by steps θ − U(|e| + λ)⁻¹Uᵀ∇J with ∇²J = U diag(e) Uᵀ and λ raised from 0
-until J falls and θ stays inside the ball. Where that does not end at a stationary point, and whenever n has doubled, it
-is descended from θ₀ too: of the two ends a stationary one is taken, of two such the one with the smaller J.
-∇²V̄ comes from differences of w, so that every operator will do: it steers the steps alone, ∇J is exact.
+is descended from the last θ, by steps θ − U(|e| + λ)⁻¹Uᵀ∇J with ∇²J = U diag(e) Uᵀ and λ raised from 0 until J falls
+and θ stays inside the ball. If that does not end at a stationary point, and whenever n has doubled, the search also
+starts from θ₀: of the two ends a stationary one is taken, and of two stationary ones that with the smaller J. ∇²V̄
+comes from differences of w, so that any operator works: it only steers the steps, ∇J is exact.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from gqlab.rules.memory import COUNT, DOUBLE, Array, Sizes, far
 from gqlab.rules.point import move_to
 from gqlab.samples.streams import draw
 
-#: Eigenvalues of C below this part of the largest one are directions that no sample has shown.
+#: Eigenvalues of C below this fraction of the largest belong to directions that no sample has shown.
 CUTOFF = 1e-13
 #: ‖∇J‖ at which a search ends, and at which its end counts as stationary.
 TOLERANCE, STATIONARY = 1e-13, 1e-10
 #: Newton steps from the last θ and from θ₀.
 MOST_STEPS, MOST_STEPS_ANEW = 20, 60
-#: The λ that a step tries after 0, in units of the largest |e|: ten times as large each.
+#: The values of λ that a step tries after 0, in units of the largest |e|: each ten times the one before.
 FIRST_DAMPING, LAST_DAMPING = 1e-8, 1e8
 #: The step of the differences of w.
 DIFFERENCE = 1e-5
@@ -165,7 +165,8 @@ def search(ls, samples, n, radius, most, d, A):
         while not moved and damping <= LAST_DAMPING:
             if propose(ls, damping * largest, 1e-16 * largest, d) <= radius * radius:
                 J_tried, norm_tried, _ = objective(ls, samples, ls.tried, n, d, A)
-                # Near the end J no longer tells two points apart, but Newton's own step halves the gradient.
+                # Near the end J cannot tell two points apart any more, but a plain Newton step still halves the
+                # gradient.
                 closer = damping == 0.0 and J_tried <= J + rounding and norm_tried <= 0.5 * norm
                 if J_tried < J - rounding or closer:
                     J, norm, moved = J_tried, norm_tried, True

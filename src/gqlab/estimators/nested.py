@@ -1,4 +1,4 @@
-"""Nested loops (Wang, Zhou and Zou, 2024): ω comes near ω*(θ) before each step of θ, which is that of a small batch.
+"""Nested loops (Wang, Zhou and Zou, 2024): ω approaches ω*(θ) before each step of θ, which uses a small batch.
 
 ω ← Π_R[ω − η_ω H_x(θ, ω)]  for each of ``inner_steps`` samples,  then
 θ ← Π_R[θ − η_θ · mean of G_x(θ, ω)]  over the next ``batch_size`` samples

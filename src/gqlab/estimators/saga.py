@@ -1,10 +1,10 @@
-"""SAGA by transition: each possible sample x remembers its last pseudo-gradient T_x, and how often it came.
+"""SAGA by transition: each possible sample x remembers its last pseudo-gradient T_x, and how often it was drawn.
 
 A remembered gradient is its A + 2 coefficients. With Σ = Σ_x c_x T_x over the n samples so far, this one included,
 
     f = F_x(z)          z ← Π_R[z − η_t (f − T_x + Σ/n)]          Σ ← Σ + c_x (f − T_x),  T_x ← f
 
-where T_x = f when x comes for the first time.
+where T_x = f the first time that x is drawn.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Streaming SVRG: the reference's mean is over all samples so far, and it is renewed as they grow in number.
+"""Streaming SVRG: the reference's mean is over all samples so far, and is renewed as their number grows.
 
     f̃ = F_x(z̃),  F̃ ← F̃ + (f̃ − F̃)/n;     from n = ``first`` on: z ← Π_R[z − η_t (F_x(z) − f̃ + F̃)]
     when n has reached first·growth^k: z̃ ← z, and F̃ ← the mean of F_x(z̃) over all n samples

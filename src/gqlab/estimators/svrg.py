@@ -2,8 +2,8 @@
 
     G_x(θ, ω) − G_x(θ̃, ω̃) + G̃,   G̃ the mean of G_x(θ̃, ω̃) over the batch, and likewise H
 
-Epoch k has M·growth^k updates, for which as many new samples are drawn. The batch is these (Algorithm 1: growth 1), or
-all samples so far: then the trajectory is drawn again from its random numbers, so that a run keeps none of it.
+Epoch k has M·growth^k updates, and draws as many new samples. Its batch consists of these (Algorithm 1: growth 1), or
+of all samples so far: then the trajectory is drawn again from its random numbers, so that a run need not store it.
 
 Where the batch is spread over machines, G̃ and H̃ come from these (GivenMeans). Else
 V̄ and w at θ̃ are kept once for each next state that the batch visits: ``slot`` says where.

@@ -1,12 +1,12 @@
-"""Traces: an update also moves what was seen before its sample, in proportion to the trace z.
+"""Traces: an update also moves the features seen before its sample, in proportion to the trace z.
 
     z ← γλ z + φ(s,a)
     G = −δ z + γ (1−λ) (ωᵀz) φ̂_{s'}          H = (φᵀω) φ − δ z
 
-(GQ(λ): Maei and Sutton, 2010; with ω = 0 it is Q(λ), or Sarsa(λ).) A sum of two entries is not larger than the larger
-of them: traces that add up without an end diverge where a state is seen again and again. Where all features have one
-value, the trace of a feature that is seen again is that value (replacing traces: Singh and Sutton, 1996).
-An entry of z below ``least`` is dropped, so that a step costs as much as there are entries left.
+(GQ(λ): Maei and Sutton, 2010; with ω = 0 it is Q(λ), or Sarsa(λ).) When a feature is seen again, its entry never
+exceeds the larger of the old and the new one: traces that accumulate without limit diverge where a state is visited
+again and again. Where all features have one value, the entry is reset to that value (replacing traces: Singh and
+Sutton, 1996). An entry of z below ``least`` is dropped, so that the cost of a step is the number of entries left.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def fade(entries, factor, least):
         entries.z[i] *= factor
         if abs(entries.z[i]) < least or factor == 0.0:
             entries.z[i] = 0.0
-            last = entries.where[entries.n[entries.k] - 1]  # it takes the place that is free
+            last = entries.where[entries.n[entries.k] - 1]  # it moves into the free place
             entries.where[j] = last
             entries.place[last] = j + 1
             entries.place[i] = 0

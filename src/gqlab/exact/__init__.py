@@ -1,1 +1,1 @@
-"""Exact quantities in NumPy, which share no code with the rules: each is a check of the other."""
+"""Exact quantities in NumPy, which share no code with the rules: so that each checks the other."""

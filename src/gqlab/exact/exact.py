@@ -6,11 +6,11 @@ With b = E[rφ] and K = E[γ φ 1{s'}ᵀ] (d, S), all of them are matrix product
 
     E[δφ] = b + K V̄(θ) − Cθ          E[γ φ̂_{s'} φᵀ] ω = Σ_{s'} (Kᵀω)_{s'} φ̂_{s'}(θ)
 
-and the means of the updates' own directions, whose first is ∇J at ω = ω*(θ), are
+and the means of the update directions, the first of which is ∇J at ω = ω*(θ), are
 
     E[G_x(θ, ω)] = Σ_{s'} (Kᵀω)_{s'} φ̂_{s'}(θ) − E[δφ]          E[H_x(θ, ω)] = Cω − E[δφ]
 
-Nothing here comes from :mod:`gqlab.rules`: each is a check of the other.
+Nothing here comes from :mod:`gqlab.rules`: each checks the other.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from gqlab.exact import stationary
-from gqlab.exact.moments import Means, Moments, PossibleTransitions, moments, possible_transitions
-from gqlab.exact.objective import Objective
+from gqlab.exact.moments import FeatureMoments, Means, PossibleTransitions, moments, possible_transitions
+from gqlab.exact.objective import ProjectedBellmanError
 from gqlab.mdp import values
 from gqlab.operators.base import Operator
 from gqlab.support import checks
 from gqlab.support.checks import FloatArray
 
-#: Numbers that one batch of parameters may hold at a time: larger inputs are cut into such batches.
+#: The most numbers in one batch of parameters: larger inputs are split into batches.
 BATCH_NUMBERS = 2_000_000
 
 
-class Setting(Means, Protocol):
-    """What exact quantities are of: means, and the operator that makes a policy of θ."""
+class ExactSetting(Means, Protocol):
+    """What the exact quantities describe: what means are taken over, and the operator that turns θ into a policy."""
 
     @property
     def target(self) -> Operator: ...
@@ -46,15 +46,17 @@ class Setting(Means, Protocol):
 class Exact(checks.Frozen):
     """The exact quantities of one problem. ``theta`` is (..., d): every leading axis is batched."""
 
-    def __init__(self, problem: Setting) -> None:
+    def __init__(self, problem: ExactSetting) -> None:
         self._problem = problem
         self._n_rows, self._dim = problem.rows.shape  # S·A, d
         #: μ, the stationary distribution of the behaviour policy's chain, (S,).
         self.stationary: FloatArray = checks.frozen(problem.mdp.stationary(problem.behavior, "behavior"))
-        #: (C, b, K), of which every mean over D and P is made.
-        self.moments: Moments = moments(problem, self.stationary)
+        #: (C, b, K): every mean over D and P is computed from these.
+        self.moments: FeatureMoments = moments(problem, self.stationary)
         #: J of these means, (1, k, …).
-        self.objective = Objective(problem.rows, problem.target, Moments(*(m[None] for m in self.moments)))
+        self.objective = ProjectedBellmanError(
+            problem.rows, problem.target, FeatureMoments(*(m[None] for m in self.moments))
+        )
 
     @property
     def feature_covariance(self) -> FloatArray:
@@ -63,7 +65,7 @@ class Exact(checks.Frozen):
 
     @cached_property
     def transitions(self) -> PossibleTransitions:
-        """The samples x = (s, a, s') that the behaviour policy can meet, with their φ, r, γ and probability.
+        """The samples x = (s, a, s') that the behaviour policy can encounter, with their φ, r, γ and probability.
 
         Examples
         --------
@@ -118,7 +120,7 @@ class Exact(checks.Frozen):
         return self._batched(lambda th: self.objective.gradient(th[None])[0], theta)
 
     def hessian(self, theta: ArrayLike) -> FloatArray:
-        """∇²J(θ), (..., d, d): by the operator's own second derivative, or by differences of its first.
+        """∇²J(θ), (..., d, d): from the operator's second derivative, or from differences of its first.
 
         Examples
         --------
@@ -134,11 +136,11 @@ class Exact(checks.Frozen):
         )
 
     def stationary_point(self, theta0: ArrayLike | None = None) -> FloatArray:
-        """A θ* with ∇J(θ*) = 0, (d,), by a Newton method that descends from ``theta0`` (d,), default 0.
+        """A θ* with ∇J(θ*) = 0, (d,), by a descending Newton method from ``theta0`` (d,), default 0.
 
-        ‖∇J(θ*)‖ is at most 1e-12, or what rounding leaves of it where rewards or features are large. J may have
+        ‖∇J(θ*)‖ is at most 1e-12, or at rounding level where rewards or features are large. J may have
         several such points, and J(θ*) need not be 0. An operator that is not smooth (:class:`Greedy`) may have none:
-        where the search ends at none it raises ``ValueError``, which says where it stopped and ‖∇J‖ there.
+        if the search finds none it raises a ``ValueError`` that gives the last θ and ‖∇J‖ there.
 
         Examples
         --------
@@ -272,7 +274,7 @@ class Exact(checks.Frozen):
 
         Examples
         --------
-        One state; action 0 pays 1, action 1 nothing. At θ = 0 both are as likely: V = 0.5/(1 − 0.5) = 1.
+        One state; action 0 yields 1, action 1 nothing. At θ = 0 both are equally likely: V = 0.5/(1 − 0.5) = 1.
 
         >>> import gqlab as gq
         >>> mdp = gq.FiniteMDP([[[1.0], [1.0]]], [[1.0, 0.0]], discount=0.5)
@@ -285,7 +287,7 @@ class Exact(checks.Frozen):
     def optimal_value(self) -> FloatArray:
         """The largest discounted value in every state, (S,), by policy iteration.
 
-        Of more than 500 states by a modified one, until the residual of Bellman's equation is at most
+        For more than 500 states by a modified one, until the residual of Bellman's equation is at most
         ``1e-13 (1 + max |V|)``: the error is at most γ/(1 − γ) times that.
         """
         return checks.frozen(values.optimal_value(self._problem.mdp))
@@ -332,13 +334,13 @@ class Exact(checks.Frozen):
         rows = [point.reshape(-1, d) for point in points]
         names = "theta" if omega is None else "theta and omega"
         try:
-            with np.errstate(all="ignore"):  # of numbers too large: named below
+            with np.errstate(all="ignore"):  # from numbers too large: reported below
                 parts = [function(*(row[i : i + size] for row in rows)) for i in range(0, len(rows[0]), size)]
                 out = np.concatenate(parts or [function(*(np.zeros((1, d)) for _ in rows))[:0]])
-        except ValueError as error:  # of an operator, whose q is not what was given here
+        except ValueError as error:  # from an operator, which speaks of q: name what was given instead
             raise ValueError(f"{names}: {error}") from None
         if not np.isfinite(out).all():
-            raise ValueError(f"{names}: the result leaves the finite numbers; some entry is too large")
+            raise ValueError(f"{names}: the result overflows: some entry is too large")
         return out.reshape(lead + out.shape[1:])
 
     def _points(self, theta: ArrayLike, omega: ArrayLike | None) -> list[FloatArray]:

@@ -1,4 +1,4 @@
-"""What the exact quantities are made of: means over D(s,a) = μ(s) π_b(a|s) and P, and the transitions behind them."""
+"""What the exact quantities are made from: means over D(s,a) = μ(s) π_b(a|s) and P, and the possible transitions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gqlab.support.checks import FloatArray
 
 
 class Means(Protocol):
-    """What expectations are taken over: an MDP, the policy that makes the data, and the features of its pairs."""
+    """What expectations are taken over: an MDP, the policy that generates the data, and the features."""
 
     @property
     def mdp(self) -> FiniteMDP: ...
@@ -26,7 +26,7 @@ class Means(Protocol):
     def dim(self) -> int: ...
 
 
-class Moments(NamedTuple):
+class FeatureMoments(NamedTuple):
     """All that J needs of D, P, r and γ."""
 
     C: FloatArray  # (d, d)  E[φφᵀ]
@@ -46,7 +46,7 @@ class PossibleTransitions(NamedTuple):
     probability: FloatArray  # (N,)    D(s,a) P(s'|s,a); 0 where s is left for good
 
 
-def moments(problem: Means, mu: FloatArray) -> Moments:
+def moments(problem: Means, mu: FloatArray) -> FeatureMoments:
     """C, b and K for the stationary distribution μ; ``ValueError`` for a singular C."""
     mdp, phi, d = problem.mdp, problem.rows, problem.dim
     checks.memory("features", f"of dimension {d}", d * (3 * d + mdp.n_states))  # C and its rank, and K
@@ -61,7 +61,7 @@ def moments(problem: Means, mu: FloatArray) -> Moments:
             f"features: C = E[φφᵀ] is singular (rank {rank} of {len(C)}); "
             "the features are linearly dependent on the pairs that the behaviour policy visits"
         )
-    return Moments(*(checks.frozen(moment) for moment in (C, b, K)))
+    return FeatureMoments(*(checks.frozen(moment) for moment in (C, b, K)))
 
 
 def possible_transitions(problem: Means, mu: FloatArray) -> PossibleTransitions:

@@ -18,12 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from gqlab.exact.moments import Moments, as_dense
+from gqlab.exact.moments import FeatureMoments, as_dense
 from gqlab.operators.base import Operator
 from gqlab.support import checks
 from gqlab.support.checks import FloatArray
 
-#: Eigenvalues of C below this part of the largest one are directions that the means say nothing about.
+#: Eigenvalues of C below this fraction of the largest belong to directions about which the means say nothing.
 CUTOFF = 1e-13
 
 
@@ -34,10 +34,10 @@ def action_values(rows: Any, theta: FloatArray) -> FloatArray:
     return np.asarray((rows @ theta.reshape(-1, theta.shape[-1]).T).T.reshape(*theta.shape[:-1], -1))
 
 
-class Objective:
+class ProjectedBellmanError:
     """J for each of n sets of means: C (n, d, d), b (n, d), K (n, d, S). θ is (n, k, d), k points for each of them."""
 
-    def __init__(self, rows: Any, target: Operator, means: Moments) -> None:
+    def __init__(self, rows: Any, target: Operator, means: FeatureMoments) -> None:
         self.rows, self.target, self.means = rows, target, means  # φ(s,a), (S·A, d), dense or sparse
         self._shape = means.K.shape[-1], rows.shape[0] // means.K.shape[-1]  # S, A
 
@@ -52,9 +52,9 @@ class Objective:
         checks.memory("features", "sparse, needed as a dense array", self.rows.shape[0] * self.rows.shape[1])
         return as_dense(self.rows).reshape(*self._shape, -1)
 
-    def take(self, which: NDArray[np.intp]) -> Objective:
-        """That of some of the sets of means."""
-        return Objective(self.rows, self.target, Moments(*(moment[which] for moment in self.means)))
+    def take(self, which: NDArray[np.intp]) -> ProjectedBellmanError:
+        """The objective for some of the sets of means."""
+        return ProjectedBellmanError(self.rows, self.target, FeatureMoments(*(moment[which] for moment in self.means)))
 
     @cached_property
     def _inverse(self) -> tuple[FloatArray, FloatArray]:

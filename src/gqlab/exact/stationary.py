@@ -4,7 +4,7 @@
 
     θ ← θ − U (|e| + λ)⁻¹ Uᵀ ∇J          ∇²J = U diag(e) Uᵀ
 
-so that it goes down for every λ that is large enough, and is Newton's own near a minimum, with λ = 0.
+so that it descends for every sufficiently large λ, and is a plain Newton step near a minimum, with λ = 0.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gqlab.exact.objective import Objective
+from gqlab.exact.objective import ProjectedBellmanError
 from gqlab.operators import FixedPolicy, Operator
 from gqlab.support.checks import FloatArray
 
@@ -24,7 +24,7 @@ TOLERANCE = 1e-12
 #: Steps after which the search gives up.
 MOST_STEPS = 500
 
-#: The λ that one step tries, in units of the largest |e|.
+#: The values of λ that one step tries, in units of the largest |e|.
 DAMPING = np.concatenate([[0.0], np.geomspace(1e-12, 1e12, 49)])
 
 
@@ -42,11 +42,11 @@ class Found:
         return self.gradient_norm <= np.maximum(TOLERANCE, self.rounding)
 
 
-def stationary_point(objective: Objective, theta0: FloatArray) -> FloatArray:
-    """A zero of ∇J, (d,), found from θ_0 (d,); ``ValueError`` where the search ends at none."""
+def stationary_point(objective: ProjectedBellmanError, theta0: FloatArray) -> FloatArray:
+    """A zero of ∇J, (d,), found from θ_0 (d,); ``ValueError`` if the search finds none."""
     found, target = descend(objective, theta0[None]), objective.target
     if not np.isfinite(found.gradient_norm[0]):
-        raise ValueError("theta0: J leaves the finite numbers there; some entry is too large")
+        raise ValueError("theta0: J overflows there: some entry is too large")
     if not found.stationary[0]:
         theta = found.theta[0]
         entries = ", ".join(f"{x:.6g}" for x in theta[:6]) + (", …" if len(theta) > 6 else "")
@@ -68,34 +68,36 @@ def none_need_exist(target: Operator) -> str:
     return f"under {target!r}, which is not known to be smooth, none need exist"
 
 
-def fixed_point(objective: Objective) -> FloatArray:
+def fixed_point(objective: ProjectedBellmanError) -> FloatArray:
     """The θ with E[δφ] = b − Aθ = 0, (d,), of an objective with a :class:`FixedPolicy`."""
     if not isinstance(objective.target, FixedPolicy):
         raise ValueError(f"target is {objective.target!r}: only a FixedPolicy has a fixed point; see stationary_point")
     C, b = objective.means.C[0], objective.means.b[0]
     A = objective.linear_part(np.zeros((1, 1, len(b))))[0, 0]
-    rank = int(np.linalg.matrix_rank(A, tol=len(A) * np.finfo(float).eps * np.linalg.norm(C, 2)))  # A is as exact as C
+    rank = int(
+        np.linalg.matrix_rank(A, tol=len(A) * np.finfo(float).eps * np.linalg.norm(C, 2))
+    )  # A is as accurate as C
     if rank < len(A):
         raise ValueError(
-            f"features: A = E[φ(φ − γφ̂)ᵀ] is singular (rank {rank} of {len(A)}): there is no one fixed point"
+            f"features: A = E[φ(φ − γφ̂)ᵀ] is singular (rank {rank} of {len(A)}): there is no unique fixed point"
         )
     return np.asarray(np.linalg.solve(A, b), dtype=np.float64)
 
 
-def descend(objective: Objective, theta0: FloatArray) -> Found:
-    """Newton steps from each θ (n, d) to ‖∇J‖ ≤ ``TOLERANCE``, or to where none of them leads further down.
+def descend(objective: ProjectedBellmanError, theta0: FloatArray) -> Found:
+    """Newton steps from each θ (n, d) to ‖∇J‖ ≤ ``TOLERANCE``, or until no step leads further down.
 
-    The objective has n sets of means, one for each θ. A search whose J leaves the finite numbers ends, with a norm that
-    is not finite.
+    The objective has n sets of means, one for each θ. A search whose J overflows ends with a norm
+    that is not finite.
     """
     with np.errstate(all="ignore"):
         return _descend(objective, theta0)
 
 
-def _descend(objective: Objective, theta0: FloatArray) -> Found:
+def _descend(objective: ProjectedBellmanError, theta0: FloatArray) -> Found:
     theta, n = theta0.copy(), len(theta0)
     norm, rounding, steps = np.empty(n), np.empty(n), np.zeros(n, dtype=np.int64)
-    active = np.arange(n)  # the searches that go on
+    active = np.arange(n)  # the searches that are still running
     for step in range(MOST_STEPS + 1):
         J_of, here = objective.take(active), theta[active]
         J, gradient = J_of.value(here[:, None])[:, 0], J_of.gradient(here[:, None])[:, 0]
@@ -118,7 +120,7 @@ def _descend(objective: Objective, theta0: FloatArray) -> Found:
         )
         values = np.nan_to_num(J_of.value(tries), nan=np.inf)
         norm_tried = np.linalg.norm(J_of.gradient(tries[:, :1])[:, 0], axis=-1)
-        # Near the end J no longer tells two points apart, but Newton's own step halves the gradient.
+        # Near the end J cannot tell two points apart any more, but a plain Newton step still halves the gradient.
         newton = (values[:, 0] <= J + blur) & (norm_tried <= 0.5 * norm[active])
         lower = values.min(axis=-1) < J - blur
         best = np.where(newton, 0, values.argmin(axis=-1))
@@ -130,7 +132,7 @@ def _descend(objective: Objective, theta0: FloatArray) -> Found:
     return Found(theta, norm, rounding, steps)
 
 
-def _rounding(objective: Objective, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _rounding(objective: ProjectedBellmanError, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
     """What the rounding of m = E[δφ], a sum of terms like b and Cθ, leaves unknown of J and of ‖∇J‖, (n,) each."""
     C, b, _ = objective.means
     sizes = np.linalg.norm(b, axis=-1) + np.linalg.norm(np.einsum("nij,nj->ni", C, theta), axis=-1)

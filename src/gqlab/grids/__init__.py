@@ -1,1 +1,1 @@
-"""Many cells in one call: what they are, how they are cut into tasks, and the store that keeps finished ones."""
+"""Many cells in one call: what they are, how they are split into tasks, and the store that keeps finished ones."""

@@ -1,4 +1,4 @@
-"""From cells to tasks of a few seconds: cells of one kind, as many as the cost that was seen so far allows."""
+"""From cells to tasks of a few seconds: cells of one kind, as many as the cost observed so far allows."""
 
 from __future__ import annotations
 
@@ -16,18 +16,19 @@ from gqlab.grids.store import Files, Packed, pack
 from gqlab.lab.execute import execute, kinds_of
 from gqlab.tasks.base import Task
 
-#: Seconds that a task is to take: long against what it costs to hand one out, short against what a kill may lose.
+#: The target duration of a task in seconds: long compared with the cost of handing it out, short enough to lose in a
+#: kill.
 LEAST, MOST = 1.0, 4.0
 
-#: Bytes of records of a task: they are in memory, and cross the network where workers and store do not share a disk.
+#: The most bytes of records in a task: they are held in memory, and sent over the network without a shared disk.
 MOST_BYTES = 2**27
 
-#: Seconds for each number of d·A that an update reads, before a task has shown it; and for each cell besides.
+#: Seconds for each number of d·A that an update reads, before any task was measured; and an overhead for each cell.
 FIRST_RATE, CELL_SECONDS = 5e-9, 2e-4
 
 
 def run_cells(shared: Mapping[str, Any], numbers: NDArray[np.int64]) -> Packed | None:
-    """What a worker does: run these cells and keep them in the store, or hand them back where it sees none."""
+    """What a worker does: run these cells and keep them in the store, or return them if it cannot see the store."""
     sweep: Sweep = shared["sweep"]
     settings = replace(sweep.settings, threads=1, progress=False, stop=shared.get("stop"))
     results = execute(sweep.problems, [sweep.cell(k) for k in numbers.tolist()], settings)
@@ -37,13 +38,13 @@ def run_cells(shared: Mapping[str, Any], numbers: NDArray[np.int64]) -> Packed |
         return packed
     try:
         files.save(packed)
-    except OSError:  # the cells are good: the driver tries, and says what is wrong with the folder
+    except OSError:  # the cells are good: the driver tries to write them, and reports what is wrong with the folder
         return packed
     return None
 
 
 class Batches(Iterator[Task]):
-    """The missing cells of a sweep as tasks, made when they are asked for; ``learn`` tells what one has taken."""
+    """The missing cells of a sweep as tasks, made on demand; ``learn`` reports how long one took."""
 
     def __init__(self, sweep: Sweep, missing: NDArray[np.bool_], workers: int) -> None:
         self.workers = workers
@@ -60,9 +61,9 @@ class Batches(Iterator[Task]):
             each = (algorithm.samples_per_update + watching) * problem.dim * problem.mdp.n_actions
             cost[k] = float(cell.n_runs) * updates * each
             size[k] = 16.0 * cell.n_runs * record_count(updates, settings.record_every) * problem.dim
-        #: Of each cell: the cost in numbers that pass through its updates, bytes of records, and the kind.
+        #: For each cell: its cost in numbers that pass through its updates, its bytes of records, and its kind.
         self.cost, self.size, self.kind = (np.repeat(values, n_seeds) for values in (cost, size, np.array(kind_of)))
-        #: Seconds for each number, of every kind: the least that was seen, for the first task compiles besides.
+        #: Seconds for each number, by kind: the least that was observed, since the first task also compiles.
         self._rate = np.full(len(kinds), np.nan)
         self._waiting = [deque[int](np.flatnonzero(missing & (self.kind == k)).tolist()) for k in range(len(kinds))]
         self._halves: deque[NDArray[np.int64]] = deque()
@@ -77,7 +78,7 @@ class Batches(Iterator[Task]):
         kind = int(self.kind[waiting[0]])
         known = not np.isnan(self._rate[kind])
         rate = self._rate[kind] if known else FIRST_RATE
-        # At the end tasks are shorter, so that no worker waits long for the last one; and the first ones only try.
+        # The last tasks are shorter, so that no worker waits long for the end; and the first ones are probes.
         target = float(np.clip(self._left * rate / (2 * self.workers), LEAST, MOST)) if known else LEAST
         numbers: list[int] = []
         seconds = size = 0.0
@@ -89,11 +90,11 @@ class Batches(Iterator[Task]):
         return Task(run_cells, (np.array(numbers, dtype=np.int64),))
 
     def learn(self, numbers: NDArray[np.int64], seconds: float) -> None:
-        """A task of these cells took so long."""
+        """Note that a task of these cells took ``seconds``."""
         kind = self.kind[numbers[0]]
         rate = max(seconds - CELL_SECONDS * len(numbers), 0.1 * seconds) / self.cost[numbers].sum()
         self._rate[kind] = np.fmin(self._rate[kind], rate)
 
     def halve(self, numbers: NDArray[np.int64]) -> None:
-        """A task that failed, as two: one cell that cannot be computed is not to take others with it."""
+        """Split a task that failed in two: a cell that cannot be computed should not fail others."""
         self._halves.extend(np.array_split(numbers, 2))

@@ -1,4 +1,4 @@
-"""Curves of a grid: metrics against what was used, or against a parameter."""
+"""Curves of a grid: metrics against samples or updates, or against a parameter."""
 
 from __future__ import annotations
 
@@ -15,14 +15,12 @@ from gqlab.lab.curves import TITLES, curve
 from gqlab.lab.frames import COUNTS
 from gqlab.lab.metrics import Metric
 from gqlab.plots.curves import MOST_LINES, Line, draw
-from gqlab.problems.problem import Problem
 from gqlab.support import checks
 from gqlab.support.checks import FloatArray
 
 
 def grid_plot(
     grid: GridResult,
-    problems: Sequence[Problem] | None,
     metric: Metric,
     *,
     x: str,
@@ -42,50 +40,44 @@ def grid_plot(
         groups.setdefault(tuple(str(grid.labels[name][k]) for name in by), []).append(k)
     if len(groups) > MOST_LINES:
         raise ValueError(
-            f"by: that makes {len(groups)} lines, expected at most {MOST_LINES}; name fewer, or select cells"
+            f"by: that makes {len(groups)} lines, expected at most {MOST_LINES}; give fewer labels, or select cells"
         )
     line = _side_by_side if x in COUNTS else _sensitivity
-    lines = [line(grid, cells, problems, metric, x, _name(grid, cells[0], by)) for cells in groups.values()]
-    titles = TITLES.get(x, x), metrics.title(metric, None if problems is None else problems[0])
+    lines = [line(grid, cells, metric, x, _name(grid, cells[0], by)) for cells in groups.values()]
+    titles = TITLES.get(x, x), metrics.title(metric, grid.results[0])
     return draw(lines, titles, band, ax, falling=metrics.is_falling(metric), points=x not in COUNTS)
 
 
 def _name(grid: GridResult, k: int, by: Sequence[str]) -> str | None:
-    """What a line is called: the algorithm's name, and the labels that it has."""
+    """The name of a line: the algorithm's name, and its labels."""
     label = {name: grid.labels[name][k] for name in by}
     words = [str(label.pop("algorithm"))] if "algorithm" in label else []
     own = {name: value for name, value in label.items() if str(value) != "nan"}
     return ", ".join([*words, *([labels_text(own)] if own else [])]) or None
 
 
-def _problem(grid: GridResult, problems: Sequence[Problem] | None, k: int) -> Problem | None:
-    return None if problems is None else problems[int(grid.labels["problem"][k])]
-
-
-def _side_by_side(
-    grid: GridResult, cells: list[int], problems: Sequence[Problem] | None, metric: Metric, x: str, name: str | None
-) -> Line:
+def _side_by_side(grid: GridResult, cells: list[int], metric: Metric, x: str, name: str | None) -> Line:
     """The runs of several cells, side by side; their records must be the same."""
     places: list[NDArray[Any]] = []
     runs: list[FloatArray] = []
     for k in cells:
-        at, found = curve(grid.results[k], metric, _problem(grid, problems, k), x)
+        at, found = curve(grid.results[k], metric, x)
         if places and not np.array_equal(at, places[0]):
-            raise ValueError(f"by: cells of the line {name!r} were recorded at different {x}; name what they differ in")
+            raise ValueError(
+                f"by: cells of the line {name!r} were recorded at different {x}; add the labels in which they differ"
+            )
         places.append(at)
         runs.append(found)
     return Line(name, places[0], np.concatenate(runs))
 
 
-def _sensitivity(
-    grid: GridResult, cells: list[int], problems: Sequence[Problem] | None, metric: Metric, x: str, name: str | None
-) -> Line:
+def _sensitivity(grid: GridResult, cells: list[int], metric: Metric, x: str, name: str | None) -> Line:
     """The runs of several cells at their ends, by the value of a label."""
     found: dict[float, list[FloatArray]] = {}
     for k in cells:
         value = float(grid.labels[x][k])
         if not np.isnan(value):
-            found.setdefault(value, []).append(metrics.final(grid.results[k], metric, _problem(grid, problems, k)))
+            found.setdefault(value, []).append(metrics.final(grid.results[k], metric))
     order = sorted(found)
     columns = [np.concatenate(found[value]) for value in order]
     runs = np.full((max(map(len, columns), default=0), len(order)), np.nan)

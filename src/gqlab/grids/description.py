@@ -1,16 +1,15 @@
-"""What a sweep is: problems × algorithms × seeds and their settings, and all of it as data that a store can keep.
+"""What a sweep is: problems × algorithms × seeds and their settings, in a form that a store can keep.
 
 Cells are numbered: problem by problem, algorithm by algorithm, seed by seed. The digest of a description covers
-everything that decides a result, the code too; so the digest and a cell's number are a key made of content.
+everything that determines a result, including the code; so the digest and a cell's number are a key by content.
 """
 
 from __future__ import annotations
 
 import hashlib
-import inspect
 import json
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 from typing import Any
@@ -20,52 +19,19 @@ from numpy.typing import ArrayLike, NDArray
 
 from gqlab import algorithms as known_algorithms
 from gqlab.algorithms import Algorithm
-from gqlab.engine import code_folder, compiled
 from gqlab.engine.cells import Cell, Settings
 from gqlab.lab.execute import check_cell
 from gqlab.measure.watch import Watch
 from gqlab.problems.problem import Problem
 from gqlab.support import checks
 from gqlab.support.files import one_line
-from gqlab.version import __version__
+from gqlab.support.sources import code_digest
 
 #: Written into every store.
 FORMAT = "gqlab sweep 1"
 
-#: The packages that no result of a cell depends on.
-ELSEWHERE = frozenset({"benchmark", "compare", "data", "encoders", "learn", "paper", "sweeps", "theory"})
-
-
-def source_digest() -> str:
-    """A digest of all code of gqlab that the result of a cell depends on."""
-    digest = hashlib.sha256(__version__.encode())
-    for path in sorted(code_folder.PACKAGE.rglob("*.py")):
-        if path.parent.name not in ELSEWHERE and path.name not in ("cli.py", "__init__.py"):
-            digest.update(path.read_bytes())
-    return digest.hexdigest()
-
-
-#: When the modules are imported: who edits a file later has a process that still runs the old one.
-SOURCES = source_digest()
-
-
-def code_digest(kinds: Iterable[type]) -> str:
-    """A digest of gqlab's code and of that of these classes, where they are a user's own."""
-    digest = hashlib.sha256(SOURCES.encode())
-    for kind in sorted(set(kinds), key=lambda kind: f"{kind.__module__}.{kind.__qualname__}"):
-        if not kind.__module__.startswith("gqlab."):
-            digest.update(kind.__qualname__.encode())
-            for source in sorted(compiled.foreign_sources(kind) or {_source(kind)}):
-                digest.update(hashlib.sha256(source).digest())
-    return digest.hexdigest()
-
-
-def _source(kind: type) -> bytes:
-    """The text of a class of a notebook or a script; at the interpreter's prompt there is none."""
-    try:
-        return inspect.getsource(kind).encode()
-    except (OSError, TypeError):
-        return b""
+#: What runs a cell: its imports are all code of gqlab that a result depends on, beside that of its algorithm.
+RUNS_CELLS = "gqlab.lab.execute"
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +39,7 @@ class Axes:
     """What is varied: problems, algorithms, seeds."""
 
     algorithms: list[Algorithm]  # each once
-    which: NDArray[np.intp]  # (problems, algorithms of each): which of them
+    which: NDArray[np.intp]  # (problems, algorithms of each): indices into ``algorithms``
     seeds: NDArray[np.uint64]
 
     @property
@@ -85,7 +51,7 @@ class Axes:
         return math.prod(self.shape)
 
     def at(self, number: int) -> tuple[int, int, int]:
-        """The problem, the algorithm and the seed of a cell: its place in their lists, and the seed itself."""
+        """The indices of a cell's problem and algorithm, and its seed."""
         p, a, s = (int(k) for k in np.unravel_index(number, self.shape))
         return p, int(self.which[p, a]), int(self.seeds[s])
 
@@ -98,7 +64,7 @@ class Axes:
             for algorithm in self.algorithms
         ]
         names = dict.fromkeys(name for values in parameters for name in values)
-        # None, of a parameter that is not set, would make a column of objects.
+        # None, for a parameter that is not set, would make a column of objects.
         columns = {name: [np.nan if v.get(name) is None else v[name] for v in parameters] for name in names}
         return {
             "problem": np.repeat(np.arange(n_problems), n_algorithms * n_seeds),
@@ -110,7 +76,7 @@ class Axes:
 
 @dataclass(frozen=True, eq=False)
 class Description:
-    """A sweep without its problems' arrays: what a store knows of it."""
+    """A sweep without the arrays of its problems: what a store knows about it."""
 
     code: str
     settings: dict[str, Any]  # n_samples, n_runs, record_every, device, dtype, watch, theta0, omega0
@@ -131,16 +97,16 @@ class Description:
 
     @cached_property
     def _algorithm_dicts(self) -> list[dict[str, Any]]:
-        # As they are read again: JSON knows no tuples.
+        # As they will be read back: JSON has no tuples.
         return [json.loads(json.dumps(algorithm.to_dict())) for algorithm in self.axes.algorithms]
 
     @cached_property
     def digest(self) -> str:
-        """Equal sweeps, run by equal code, have an equal one."""
+        """Equal for equal sweeps with equal code."""
         return hashlib.sha256(json.dumps(self.to_dict(), sort_keys=True).encode()).hexdigest()
 
     def metadata(self, number: int) -> dict[str, Any]:
-        """What tells the result of this cell from those of all others."""
+        """What distinguishes the result of this cell from all others."""
         p, a, seed = self.axes.at(number)
         named = ("n_samples", "record_every", "dtype", "device", "watch")
         values = {name: self.settings[name] for name in named}
@@ -189,7 +155,7 @@ class Sweep:
 
     @cached_property
     def description(self) -> Description:
-        """All that decides the results."""
+        """Everything that determines the results."""
         algorithms, problems, settings = self.axes.algorithms, self.problems, self.settings
         kinds: set[type] = {kind for a in algorithms for kind in (type(a), a.estimator)}
         kinds |= {kind for p in problems for kind in (type(p.target), p.target.compiled)}
@@ -200,7 +166,9 @@ class Sweep:
             "theta0": _array_digest("theta0", self.theta0),
             "omega0": _array_digest("omega0", self.omega0),
         }
-        return Description(code_digest(kinds), values, [problem.fingerprint for problem in problems], self.axes)
+        return Description(
+            code_digest(RUNS_CELLS, *kinds), values, [problem.fingerprint for problem in problems], self.axes
+        )
 
     def cell(self, number: int) -> Cell:
         """The cell with this number."""

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from gqlab.grids.batches import Batches
 from gqlab.grids.description import Sweep
-from gqlab.grids.store import Store, StoredResults, Unpacked, create_store
+from gqlab.grids.store import GridStore, StoredResults, Unpacked, create_store
 from gqlab.lab.execute import load_cuda
 from gqlab.lab.results import RunResult
 from gqlab.support.files import writing
@@ -22,7 +22,7 @@ from gqlab.tasks.base import Engine, Outcome, run_tasks
 class Collected:
     """Where the results of a run go: to a store, or into memory."""
 
-    def __init__(self, sweep: Sweep, store: Store | None) -> None:
+    def __init__(self, sweep: Sweep, store: GridStore | None) -> None:
         self.sweep, self.store = sweep, store
         self.results: list[RunResult | None] = [None] * (0 if store is not None else len(sweep))
         self.failed: dict[int, str] = {}
@@ -33,11 +33,12 @@ class Collected:
         return np.ones(len(self.sweep), dtype=bool) if self.store is None else ~self.store.finished
 
     def take(self, numbers: NDArray[np.int64], outcome: Outcome) -> None:
-        """What a worker hands back, or has kept already."""
+        """Store what a worker returned, or note what it has kept itself."""
         if self.store is None:
             found = Unpacked(outcome.value)
             for k, number in enumerate(numbers.tolist()):
-                self.results[number] = found[k]
+                problem = self.sweep.problems[self.sweep.axes.at(number)[0]]
+                self.results[number] = found[k].with_problem(problem)
             return
         path = self.store.files.path(numbers)
         if outcome.value is not None:
@@ -45,7 +46,7 @@ class Collected:
                 self.store.files.save(outcome.value)
         if not path.is_file():
             raise ValueError(
-                f"{path}, which a worker has written, is not there: the same sweep computes its cells again"
+                f"{path}, which a worker has written, is missing: run the same sweep again to compute its cells"
             )
         self.store.add(path, numbers)
 
@@ -62,7 +63,7 @@ class Collected:
 
 
 def run_sweep(sweep: Sweep, engine: Engine, store: Any = None) -> Sequence[RunResult]:
-    """The results of all cells; those that ``store``, the name of a folder, has already are not run again."""
+    """The results of all cells; those already in ``store``, a folder, are not run again."""
     sweep.check()
     if sweep.settings.device == "cuda":
         load_cuda()
@@ -74,7 +75,9 @@ def run_sweep(sweep: Sweep, engine: Engine, store: Any = None) -> Sequence[RunRe
     if n_missing:
         _run_missing(sweep, engine, collected)
     collected.check()
-    return StoredResults(kept, n_missing) if kept is not None else collected.results  # type: ignore[return-value]
+    if kept is not None:
+        return StoredResults(kept, sweep.problems, n_missing)
+    return collected.results  # type: ignore[return-value]
 
 
 def _run_missing(sweep: Sweep, engine: Engine, collected: Collected) -> None:
@@ -98,7 +101,7 @@ def _run_missing(sweep: Sweep, engine: Engine, collected: Collected) -> None:
 
 
 def _bar(wanted: bool | None, cost: NDArray[np.float64], missing: NDArray[np.bool_]) -> Any:
-    """A progress bar in the work of the cells, with the time left."""
+    """A progress bar in units of work, with the time left."""
     return progress_bar(
         wanted,
         total=float(cost.sum()),

@@ -1,4 +1,4 @@
-"""A store as Parquet: a row for every record of every run of every cell, one cell in memory at a time."""
+"""A grid as Parquet: a row for every record of every run of every cell, one cell in memory at a time."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from gqlab.lab.results import RunResult
 from gqlab.support import checks
 from gqlab.support.files import check_writable, write_whole
 
-#: Rows that are gathered before they are written.
+#: Rows that are collected before they are written.
 BLOCK = 2**16
 
 
@@ -64,7 +64,7 @@ def _table(pa: Any, cell: int, labels: dict[str, Any], result: RunResult) -> Any
     rows = n_runs * n_records
     columns: dict[str, Any] = {"cell": np.full(rows, cell)}
     columns |= {name: pa.array(np.full(rows, value)) for name, value in labels.items()}
-    columns |= long_form(result, None, (), iterates=False)
+    columns |= long_form(result, (), iterates=False)
     for name in ("theta", "omega"):
         flat = pa.array(np.ascontiguousarray(getattr(result, name)).reshape(-1))
         columns[name] = pa.ListArray.from_arrays(np.arange(0, d * (rows + 1), d, dtype=np.int32), flat)

@@ -14,12 +14,11 @@ from gqlab.grids import grid_table
 from gqlab.lab import frames, metrics
 from gqlab.lab.metrics import Metric
 from gqlab.lab.results import RunResult
-from gqlab.problems.problem import Problem
 from gqlab.support import checks
 
 
 class Chosen(Sequence[RunResult]):
-    """Some of the results of a sequence, which are asked for one at a time: it may load them from a disk."""
+    """Some of the results of a sequence, which may load them from disk: they are requested one at a time."""
 
     def __init__(self, results: Sequence[RunResult], places: NDArray[np.intp]) -> None:
         inner = isinstance(results, Chosen)
@@ -46,9 +45,9 @@ class GridResult:
     ----------
     results : sequence of RunResult
         One for each cell: problem by problem, algorithm by algorithm, seed by seed. A list, or a sequence that loads
-        a result when it is asked for: one at a time is ever asked for.
+        results on demand, one at a time. Every result knows its problem.
     labels : dict of (n_cells,) arrays
-        ``problem`` (its place in the list), ``seed``, ``algorithm`` (its name) and every parameter; NaN where an
+        ``problem`` (its index), ``seed``, ``algorithm`` (its name) and every parameter; NaN where an
         algorithm has no such parameter, or it is not set. Ready for ``pandas.DataFrame(grid.labels)``.
 
     Examples
@@ -105,15 +104,14 @@ class GridResult:
                 raise ValueError(f"{name} is {checks.shown(value)}, expected one value")
             column = self.labels[name]
             try:
-                keep &= column != column if value is None else column == value  # what is not set is NaN
-            except OverflowError:  # a whole number beyond all that a label can be
+                keep &= column != column if value is None else column == value  # NaN where it is not set
+            except OverflowError:  # a whole number too large for the column
                 keep[:] = False
         return self._cells(np.flatnonzero(keep))
 
     def best(
         self,
-        metric: Metric | None = None,
-        problems: Problem | Sequence[Problem] | None = None,
+        metric: Metric = "gradient",
         *,
         per: str | Iterable[str] = ("problem", "algorithm"),
         largest: bool | None = None,
@@ -121,21 +119,18 @@ class GridResult:
         """The best parameters of each algorithm on each problem, with all their seeds, and a label ``score``.
 
         A setting's score is the mean of the metric over all its runs under all seeds, at the last record: no seed is
-        chosen. Of equal scores the first in the grid wins. A run that diverged counts as infinite, and so does NaN:
-        a setting with such a run is chosen only where every other has one too, and then its score says so.
+        picked. Of equal scores the first in the grid wins. A run that diverged counts as infinite, and so does NaN:
+        a setting with such a run is chosen only if every other has one too, and then its score is infinite.
 
         Parameters
         ----------
-        metric : str or function, optional
-            ``"gradient"``, ``"mspbe"``, ``"reward"`` or ``"value"``, exact where the problems are given; of what was
-            watched also ``"gradient.lowest"`` and the like; or a function of a :class:`RunResult` that gives numbers,
-            (n_runs,) or (n_runs, n_records), or one number, which is taken at its word. Default: what was watched
-            first, or else ``"gradient"``.
-        problems : Problem or sequence of Problem, optional
-            Those of the grid.
+        metric : str or function
+            ``"gradient"``, ``"mspbe"``, ``"reward"`` or ``"value"``, exact; of what was watched ``"gradient.lowest"``
+            and the like; or a function of a :class:`RunResult` that gives numbers, (n_runs,) or (n_runs, n_records), or
+            one number, which is used as it is. A grid that was opened without its problems has only what was watched.
         per : str or sequence of str
-            The labels of which every combination gets its best setting; with ``"algorithm"`` alone the score is a mean
-            over problems, too.
+            A best setting is chosen for every combination of these labels; with ``"algorithm"`` alone the score is also
+            a mean over problems.
         largest : bool, optional
             Whether larger is better; default: for ``"reward"`` and ``"value"``.
 
@@ -146,19 +141,18 @@ class GridResult:
         >>> problem = gq.Problem(mdp, gq.random_features(mdp, dim=4))
         >>> algorithms = gq.vary(gq.GreedyGQ, eta_theta=[1e-4, 0.1, 1000.0])
         >>> grid = gq.grid(problem, algorithms, n_samples=1000, n_runs=5, seeds=[0, 1])
-        >>> best = grid.best("gradient", problem)
+        >>> best = grid.best("gradient")
         >>> len(best), best.labels["eta_theta"]
         (2, array([0.1, 0.1]))
         """
         names = self._names("per", per)
-        given = self._problems(problems)
-        metric = self._metric(metric, given)
+        metric = self._metric(metric)
         more = metrics.is_gain(metric) if largest is None else frames.flag("largest", largest)
         groups: dict[tuple[str, ...], dict[Any, list[int]]] = {}
         for k, setting in enumerate(self._settings()):
             group = groups.setdefault(tuple(str(self.labels[name][k]) for name in names), {})
             group.setdefault(setting, []).append(k)
-        scores = np.array([self._score(k, metric, given, more) for k in range(len(self))])
+        scores = np.array([self._score(k, metric, more) for k in range(len(self))])
         chosen: list[int] = []
         means = np.zeros(len(self))
         for group in groups.values():
@@ -170,8 +164,7 @@ class GridResult:
 
     def plot(
         self,
-        problems: Problem | Sequence[Problem] | None = None,
-        metric: Metric | None = None,
+        metric: Metric = "gradient",
         *,
         x: str = "samples",
         by: str | Iterable[str] | None = None,
@@ -185,14 +178,14 @@ class GridResult:
 
         Parameters
         ----------
-        problems, metric
+        metric : str or function
             As in :meth:`best`.
         x : str
             ``"samples"``, ``"updates"`` or ``"gradient_evaluations"``; or the name of a label whose values are
             numbers, such as ``"eta_theta"``: then the metric at the last record is drawn against it.
         by : str or sequence of str, optional
-            The labels that get lines of their own; cells that differ in others are taken together. Default: all that
-            vary but the seed.
+            The labels whose combinations get a line each; cells that differ only in others are pooled. Default: all
+            labels that vary, except the seed.
         band : float
             The share of runs in the band; 0: none.
         ax : matplotlib Axes, optional
@@ -204,26 +197,19 @@ class GridResult:
         >>> mdp = gq.garnet(seed=0)
         >>> problem = gq.Problem(mdp, gq.random_features(mdp, dim=4))
         >>> grid = gq.grid(problem, gq.vary(gq.GreedyGQ, eta_theta=[0.01, 0.1]), n_samples=1000, n_runs=5)
-        >>> ax = grid.plot(problem, x="eta_theta")
+        >>> ax = grid.plot("gradient", x="eta_theta")
         >>> ax.get_xlabel(), ax.get_ylabel()
         ('eta_theta', '‖∇J(θ)‖²')
         """
         from gqlab.grids.curves import grid_plot
 
         names = None if by is None else self._names("by", by)
-        given = self._problems(problems)
-        return grid_plot(self, given, self._metric(metric, given), x=x, by=names, band=band, ax=ax)
+        return grid_plot(self, self._metric(metric), x=x, by=names, band=band, ax=ax)
 
-    def to_dataframe(
-        self,
-        problems: Problem | Sequence[Problem] | None = None,
-        metrics: str | Iterable[str] | None = None,
-        *,
-        iterates: bool = True,
-    ) -> Any:
+    def to_dataframe(self, metrics: str | Iterable[str] = (), *, iterates: bool = True) -> Any:
         """A ``pandas.DataFrame`` in long form: one row for each record of each run of each cell, with its labels.
 
-        As :meth:`RunResult.to_dataframe`, with ``problems`` those of the grid.
+        The other columns are those of :meth:`RunResult.to_dataframe`.
 
         Examples
         --------
@@ -231,19 +217,19 @@ class GridResult:
         >>> mdp = gq.garnet(seed=0)
         >>> problem = gq.Problem(mdp, gq.random_features(mdp, dim=4))
         >>> grid = gq.grid(problem, gq.vary(gq.GreedyGQ, eta_theta=[0.01, 0.1]), n_samples=1000, n_runs=5)
-        >>> frame = grid.to_dataframe(problem, iterates=False)
+        >>> frame = grid.to_dataframe(["gradient", "mspbe"], iterates=False)
         >>> frame.shape, list(frame.columns)[-6:]
         ((20, 16), ['samples', 'updates', 'gradient_evaluations', 'diverged', 'gradient', 'mspbe'])
         """
-        return frames.grid_dataframe(self, self._problems(problems), metrics, iterates)
+        return frames.grid_dataframe(self, metrics, iterates)
 
     def to_parquet(self, path: str | os.PathLike[str]) -> int:
         """Write a Parquet file, and return the number of its rows: one for every record of every run of every cell.
 
         The columns are those of :meth:`to_dataframe`: ``cell``, the labels, ``run``, ``samples``, ``updates``,
         ``gradient_evaluations``, ``diverged`` (by then), ``gradient_lowest``, ``gradient_mean``, … of what was watched;
-        and ``theta`` and ``omega`` as lists. A step size that decays is its initial value, with ``…_after`` and
-        ``…_power`` beside it. Results that are on disk are read one at a time, and the file appears whole.
+        and ``theta`` and ``omega`` as lists. A decaying step size is given by its initial value, with ``…_after``
+        and ``…_power`` in further columns. Results on disk are read one at a time, and the file appears whole.
 
         Examples
         --------
@@ -258,15 +244,11 @@ class GridResult:
 
         return export_parquet(self, path)
 
-    def to_xarray(
-        self,
-        problems: Problem | Sequence[Problem] | None = None,
-        metrics: str | Iterable[str] | None = None,
-    ) -> Any:
+    def to_xarray(self, metrics: str | Iterable[str] = ()) -> Any:
         """An ``xarray.Dataset``, the results along an axis ``cell`` with the labels as its coordinates.
 
-        As :meth:`RunResult.to_xarray`, with ``problems`` those of the grid. Cells with fewer records or runs than
-        others are filled up: with NaN, counts with −1.
+        Otherwise as :meth:`RunResult.to_xarray`. Cells with fewer records or runs than others are padded: with NaN,
+        counts with −1.
 
         Examples
         --------
@@ -274,17 +256,17 @@ class GridResult:
         >>> mdp = gq.garnet(seed=0)
         >>> problem = gq.Problem(mdp, gq.random_features(mdp, dim=4))
         >>> grid = gq.grid(problem, gq.vary(gq.GreedyGQ, eta_theta=[0.01, 0.1]), n_samples=1000, n_runs=5)
-        >>> data = grid.to_xarray(problem)
+        >>> data = grid.to_xarray("gradient")
         >>> dict(data.sizes), data.gradient.dims
         ({'cell': 2, 'run': 5, 'record': 2, 'feature': 4}, ('cell', 'run', 'record'))
         """
-        return frames.grid_dataset(self, self._problems(problems), metrics)
+        return frames.grid_dataset(self, metrics)
 
     def _settings(self) -> list[Any]:
-        """Of every cell the algorithm with its parameters.
+        """The algorithm of every cell with its parameters.
 
-        Step sizes that were not given differ from problem to problem: the first setting of an algorithm on one problem
-        is the first on another, where all problems have as many.
+        Default step sizes differ from problem to problem: so the k-th setting of an algorithm on one problem counts as
+        the k-th on another, if all problems have equally many.
         """
         names = [name for name in self.labels if name not in ("problem", "seed", "score")]
         written = [tuple(str(self.labels[name][k]) for name in names) for k in range(len(self))]
@@ -306,31 +288,12 @@ class GridResult:
         names = [given] if isinstance(given, str) else checks.several(argument, given)
         return [checks.one_of(argument, name, self.labels) for name in names]
 
-    def _problems(self, given: Any) -> list[Problem] | None:
-        """The problems of the grid as they are given, one for each label ``problem``."""
-        if given is None:
-            return None
-        problems = checks.several("problems", given)
-        for k, problem in enumerate(problems):
-            checks.instance(f"problems[{k}]", problem, Problem, "a Problem")
-        places = self.labels["problem"]
-        if len(places) and int(places.max()) >= len(problems):
-            raise ValueError(
-                f"problems has {len(problems)}, expected those of the grid, at least {int(places.max()) + 1}"
-            )
-        for k in np.unique(places):
-            first = self.results[int(np.flatnonzero(places == k)[0])]
-            metrics.check_problem(problems[int(k)], first, f"problems[{k}]")
-        return problems
+    def _metric(self, metric: Any) -> Metric:
+        return metrics.check_metric(metric, self.results[0] if len(self) else None)
 
-    def _metric(self, metric: Any, problems: list[Problem] | None) -> Metric:
-        watched = list(self.results[0].watched) if len(self) else []
-        return metrics.check_metric(metric, None if problems is None else problems[0], watched)
-
-    def _score(self, k: int, metric: Metric, problems: list[Problem] | None, largest: bool) -> float:
-        """The mean of a cell's runs, of which less is better; infinite where one is lost."""
-        problem = None if problems is None else problems[int(self.labels["problem"][k])]
-        runs = metrics.final(self.results[k], metric, problem)
+    def _score(self, k: int, metric: Metric, largest: bool) -> float:
+        """The mean of a cell's runs, smaller being better; infinite if a run is lost."""
+        runs = metrics.final(self.results[k], metric)
         return float((-runs if largest else runs).mean()) if np.isfinite(runs).all() else np.inf
 
     def _cells(self, places: NDArray[np.intp]) -> GridResult:

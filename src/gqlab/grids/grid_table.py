@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-#: Cells that a table shows; of more the first and the last ones.
+#: The most cells that a table shows: of more, the first and the last ones.
 MOST_ROWS = 12
 
 
 def summary(grid: Any) -> tuple[str, str, list[str], list[list[str]]]:
-    """A grid in few words: its size, the labels that do not vary, and a table of those that do."""
+    """A grid in brief: its size, the labels that do not vary, and a table of those that do."""
     n = len(grid)
     known = {name: values_of(column) for name, column in grid.labels.items()}
     varied = varied_labels(grid)
@@ -41,17 +41,17 @@ def values_of(column: NDArray[Any]) -> list[Any]:
 
 
 def varied_labels(grid: Any) -> list[str]:
-    """The names of the labels with several values; NaN is one where the same algorithm has others."""
+    """The names of the labels with several values; NaN counts as a value if the same algorithm has others."""
     return [
         name for name, column in grid.labels.items() if len(values_of(column)) > 1 or _is_set_for_some(grid, column)
     ]
 
 
 def _is_set_for_some(grid: Any, column: NDArray[Any]) -> bool:
-    """Whether of one algorithm some cells have a value and others NaN."""
+    """Whether some cells of an algorithm have a value and others NaN."""
     if column.dtype.kind not in "fO" or "algorithm" not in grid.labels:
         return False
-    missing = column != column  # NaN alone is not itself
+    missing = column != column  # only NaN differs from itself
     algorithms = grid.labels["algorithm"]
     return bool(np.isin(algorithms[missing], algorithms[~missing]).any())
 
@@ -77,7 +77,7 @@ def text_table(grid: Any) -> str:
 
 
 def html_table(grid: Any) -> str:
-    """And in a notebook."""
+    """What notebooks show of a grid."""
     size, same, header, rows = summary(grid)
     head = "".join(f"<th>{escape(cell)}</th>" for cell in header)
     body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)

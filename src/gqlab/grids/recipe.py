@@ -1,6 +1,6 @@
-"""A sweep as data: problems × algorithms × seeds in a TOML file, every mistake named by its key.
+"""A sweep as data: problems × algorithms × seeds in a TOML file. Mistakes are reported by key.
 
-Where a list stands for one value, every value of it is taken, with every one of the other lists.
+A list in place of one value means all its values, in every combination with the other lists.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ TARGETS: dict[str, Callable[..., Any]] = {
     "epsilon_greedy": EpsilonGreedy,
 }
 
-#: What a file may say besides its problems and algorithms: arguments of :func:`gqlab.grid`, and of an engine.
+#: What a file may contain besides problems and algorithms: arguments of :func:`gqlab.grid`, and of an engine.
 GRID = ("n_samples", "n_runs", "seeds", "theta0", "omega0", "record_every", "device", "dtype", "watch")
 ENGINE = ("engine", "workers", "address")
 
 #: Keys whose value is one list, not several values.
 LISTS = ("groups", "behavior")
 
-#: And tables whose own lists are values: what an environment calls a list is for it to say.
+#: Tables whose lists are values themselves: they are passed to the environment as they are.
 TABLES = ("options",)
 
 
@@ -58,7 +58,7 @@ class Recipe:
     """What a file asks for."""
 
     problems: list[Problem]
-    names: list[str]  # of the problems, as short as the file allows
+    names: list[str]  # of the problems, for tables
     algorithms: list[Algorithm]
     arguments: Values  # of gqlab.grid
     engine: Values
@@ -71,7 +71,7 @@ def read_recipe(path: Path) -> Recipe:
             values = tomllib.load(file)
         return _recipe(values)
     except tomllib.TOMLDecodeError as error:
-        raise ValueError(f"{path} is no TOML: {one_line(error)}") from None
+        raise ValueError(f"{path} is not TOML: {one_line(error)}") from None
     except RecursionError:
         raise ValueError(f"{path} is nested too deeply") from None
     except ValueError as error:
@@ -114,11 +114,11 @@ def _named(where: str, make: Callable[[], Any]) -> Any:
 def _check_keys(where: str, table: Values, known: tuple[str, ...]) -> None:
     for name in table:
         if name not in known:
-            raise ValueError(f"{where}{name} is not known, expected some of {', '.join(known)}")
+            raise ValueError(f"{where}{name} is unknown, expected any of {', '.join(known)}")
 
 
 def _combinations(table: Values) -> Iterator[Values]:
-    """Every combination of the values that stand in lists, those of inner tables too."""
+    """Every combination of the values in lists, including those of inner tables."""
 
     def each(name: str, value: Any) -> list[Any]:
         if isinstance(value, dict):
@@ -204,7 +204,7 @@ def _steps(value: Any) -> Any:
 
 
 def _seeds(value: Any) -> Any:
-    """Seeds one by one, or so many from a first one on."""
+    """A list of seeds, or a count and a first seed."""
     if not isinstance(value, dict):
         return value
     _check_keys("seeds.", value, ("count", "first"))

@@ -4,9 +4,9 @@
     cells/4f/4f09….npz       the results of the cells of one task, by their numbers, sealed
 
 One file for each *task*, not for each cell: a million cells of a millisecond would leave a million files of a few
-kilobytes, which cost more than the runs. A task's file holds its cells' arrays one behind the other. Its name is a
-digest of the sweep's and of the cells' numbers; it appears whole, so that whoever is killed leaves nothing half. A cell
-that is in two files counts once: it is read from the first.
+kilobytes, which cost more than the runs. A task's file holds the concatenated arrays of its cells. Its name is a
+digest of the sweep and of the cells' numbers. It appears whole, so that a kill leaves nothing half-written. A cell that
+is in two files counts once, and is read from the first.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from gqlab.grids.description import Description, read_description
 from gqlab.grids.grid_result import Chosen
 from gqlab.lab.results import PLAIN_FIELDS, RunResult
 from gqlab.measure.watch import Watched
+from gqlab.problems.problem import Problem
 from gqlab.support import checks
 from gqlab.support.files import (
     check_writable,
@@ -41,14 +42,14 @@ from gqlab.support.files import (
     writing,
 )
 
-#: Bytes of files that are kept in memory when cells are read one after another.
+#: Bytes of files that are cached in memory when cells are read one after another.
 CACHE = 2**28
 
 Packed = dict[str, NDArray[Any]]
 
 
 def pack(numbers: Sequence[int], results: Sequence[RunResult]) -> Packed:
-    """Results of one kind as a few arrays: every field of all cells in one, and its shapes in another."""
+    """Results of one kind as a few arrays: every field of all cells in one array, and its shapes in another."""
     fields: dict[str, list[NDArray[Any]]] = {name: [getattr(r, name) for r in results] for name in PLAIN_FIELDS}
     for name in results[0].memory:
         fields[f"memory/{name}"] = [r.memory[name] for r in results]
@@ -63,7 +64,7 @@ def pack(numbers: Sequence[int], results: Sequence[RunResult]) -> Packed:
 
 
 class Unpacked:
-    """The results in what :func:`pack` made, one at a time."""
+    """The results packed by :func:`pack`, one at a time."""
 
     def __init__(self, packed: Packed) -> None:
         self.numbers = packed["numbers"]
@@ -80,8 +81,8 @@ class Unpacked:
             raise ValueError(f"{len(self.metadata)} cells are described, expected {len(self.numbers)}")
 
     def __getitem__(self, k: int) -> RunResult:
-        """The k-th result; whether it is one that a run can give is for the caller to check."""
-        arrays = {}
+        """The k-th result; the caller checks whether it is one that a run can give."""
+        arrays: dict[str, Any] = {}
         for name, ends in self._ends.items():
             part = self._packed[name][ends[k] : ends[k + 1]]
             arrays[name] = part.reshape(self._packed[f"{name} shape"][k]).copy()
@@ -95,11 +96,11 @@ class Unpacked:
 
 @dataclass(frozen=True)
 class Files:
-    """Where the tasks of a sweep are kept: all that a worker needs to know of a store."""
+    """Where the tasks of a sweep are kept: all that a worker needs to know about a store."""
 
     folder: Path
     digest: str  # of the sweep's description
-    token: str = ""  # a file that is in the folder as long as its driver works
+    token: str = ""  # a file that exists in the folder while its driver is running
 
     def path(self, numbers: NDArray[np.int64]) -> Path:
         """The file of the task with these cells."""
@@ -115,11 +116,11 @@ class Files:
         return path
 
     def seen(self) -> bool:
-        """Whether the driver's folder is to be seen from here: another machine may have a store at the same place."""
+        """Whether the driver's folder is visible here: another machine may have a different store under this path."""
         return self.token != "" and (self.folder / self.token).is_file()
 
 
-class Store:
+class GridStore:
     """The finished cells of a sweep in a folder; :func:`create_store` and :func:`open_store` make one."""
 
     def __init__(self, folder: Path, description: Description) -> None:
@@ -127,37 +128,37 @@ class Store:
         self.files = Files(folder, description.digest)
         self._files: list[Path] = []
         n = len(description.axes)
-        #: The file of each cell, and its place there; −1 where it is missing.
+        #: The file of each cell, and its index in it; −1 if it is missing.
         self._file, self._row = np.full(n, -1, dtype=np.int32), np.full(n, -1, dtype=np.int32)
         self._read: OrderedDict[int, Unpacked] = OrderedDict()
 
     @contextlib.contextmanager
     def shown(self) -> Iterator[Files]:
-        """What workers get: as long as this is open they can tell whether they see this very folder."""
+        """What workers get: while this is open they can tell whether they see this same folder."""
         with token(self.folder) as name:
             yield replace(self.files, token=name)
 
     @property
     def finished(self) -> NDArray[np.bool_]:
-        """Which cells are there."""
+        """Which cells are finished."""
         return self._file >= 0
 
     def add(self, path: Path, numbers: NDArray[np.int64]) -> None:
-        """Count the cells of a file as finished, where they are not already."""
+        """Mark the cells of a file as finished, unless they already are."""
         inside = (numbers >= 0) & (numbers < len(self._file))
         if numbers.ndim != 1 or numbers.dtype != np.int64 or not inside.all() or path != self.files.path(numbers):
-            raise ValueError("its cells are not those that its name stands for")
+            raise ValueError("its cells do not match its name")
         new = np.flatnonzero(self._file[numbers] < 0)
         self._file[numbers[new]], self._row[numbers[new]] = len(self._files), new
         self._files.append(path)
 
     def find(self, *, whole: bool) -> None:
-        """Look for the files that are there. With ``whole`` each is read, and a damaged one named and put aside."""
+        """Look for existing files. With ``whole`` each is read, and a damaged one is reported and set aside."""
         for path in sorted(self.folder.glob("cells/*/*.npz")):
             try:
                 self.add(path, self._unpacked(path).numbers if whole else read_array(path, "numbers"))
             except (ValueError, OSError) as error:
-                print(f"gqlab: {path} is damaged, to be computed again ({one_line(error)})", file=sys.stderr)
+                print(f"gqlab: {path} is damaged and will be computed again ({one_line(error)})", file=sys.stderr)
                 if whole and isinstance(error, ValueError):
                     path.rename(path.with_suffix(".damaged"))
 
@@ -176,7 +177,7 @@ class Store:
             raise ValueError(one_line(error)) from None
 
     def result(self, number: int) -> RunResult:
-        """The result of a cell, read from its file; the files read last are kept in memory."""
+        """The result of a cell, read from its file; the files read most recently are cached."""
         k = int(self._file[number])
         if k < 0:
             raise ValueError(f"{self.folder}: cell {number} is missing")
@@ -191,15 +192,18 @@ class Store:
             return result
         except (ValueError, OSError) as error:
             raise ValueError(
-                f"{self._files[k]} is damaged ({one_line(error)}); the same sweep computes its cells again"
+                f"{self._files[k]} is damaged ({one_line(error)}); run the same sweep again to recompute its cells"
             ) from None
 
 
 class StoredResults(Sequence[RunResult]):
-    """The results of a store, each read when it is asked for; ``n_computed`` of them are new."""
+    """The results of a store, each read on demand, with its problem if the ``problems`` are known.
 
-    def __init__(self, store: Store, n_computed: int = 0) -> None:
-        self.store, self.n_computed = store, n_computed
+    ``n_computed`` of them are new.
+    """
+
+    def __init__(self, store: GridStore, problems: Sequence[Problem] | None = None, n_computed: int = 0) -> None:
+        self.store, self.problems, self.n_computed = store, problems, n_computed
 
     def __len__(self) -> int:
         return len(self.store.finished)
@@ -209,17 +213,21 @@ class StoredResults(Sequence[RunResult]):
             return Chosen(self, np.arange(len(self))[k])
         if not -len(self) <= k < len(self):
             raise IndexError(f"cell {k} of {len(self)}")
-        return self.store.result(k % len(self))
+        number = k % len(self)
+        result = self.store.result(number)
+        if self.problems is None:
+            return result
+        return result.with_problem(self.problems[self.store.description.axes.at(number)[0]])
 
     def __iter__(self) -> Iterator[RunResult]:
-        return (self.store.result(k) for k in range(len(self)))
+        return (self[k] for k in range(len(self)))
 
     def __repr__(self) -> str:
         return f"<{len(self)} results in {self.store.folder}>"
 
 
-def create_store(path: Any, description: Description) -> Store:
-    """The store of a sweep: a new one, or the one that is there, if it is of this very sweep and code."""
+def create_store(path: Any, description: Description) -> GridStore:
+    """The store of a sweep: a new one, or an existing one if it belongs to the same sweep and code."""
     folder = Path(checks.path("store", path))
     name = f"store is {checks.shown(str(folder))}"
     if folder.exists() and not folder.is_dir():
@@ -233,24 +241,24 @@ def create_store(path: Any, description: Description) -> Store:
     check_writable(folder)
     if not exists:
         text = json.dumps({**description.to_dict(), "sum": description.digest}, indent=1).encode()
-        with writing(folder), contextlib.suppress(FileExistsError):  # of another driver, that began just now
+        with writing(folder), contextlib.suppress(FileExistsError):  # another driver has just started
             write_whole(file, lambda out: out.write(text), new=True)
         if file.read_bytes() != text:
             _check_same(name, file, description)
     for parts in folder.glob("cells/*"):
         clear_parts(parts)
-    return Store(folder, description)
+    return GridStore(folder, description)
 
 
-def open_store(path: Any) -> Store:
-    """The store of a sweep that somebody made."""
+def open_store(path: Any) -> GridStore:
+    """An existing store of a sweep."""
     folder = Path(checks.path("path", path))
     file = folder / "sweep.json"
     if not file.is_file():
         raise ValueError(
             f"path is {checks.shown(str(folder))}, which is not the store of a sweep: it has no sweep.json"
         )
-    return Store(folder, _read_description(file))
+    return GridStore(folder, _read_description(file))
 
 
 def _check_same(name: str, file: Path, description: Description) -> None:
@@ -275,7 +283,7 @@ def _read_description(file: Path) -> Description:
 
 
 def _difference(kept: Description, wanted: Description) -> str:
-    """What two sweeps do not share, for a message."""
+    """In what two sweeps differ, for a message."""
     old, new = kept.to_dict(), wanted.to_dict()
     if all(old[name] == new[name] for name in old if name != "code"):
         return "version of the code"

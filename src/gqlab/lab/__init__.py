@@ -1,1 +1,1 @@
-"""One run and what is made of it: results, metrics, floors, frames."""
+"""One run and what can be computed from it: results, metrics, floors, frames."""

@@ -1,4 +1,4 @@
-"""The compiled functions themselves, on samples of one's own, and the very samples and indices that a run sees."""
+"""Single steps of the compiled code, on samples of your own; and the samples and indices that a run sees."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from gqlab.rules.gradient import Samples, evaluate, scatter
 from gqlab.rules.memory import Sizes
 from gqlab.rules.point import DensePoint
 from gqlab.samples.random import BATCH_INDEX, below, stream_key, word
-from gqlab.samples.streams import Identity, InOrder, World, draw, start
+from gqlab.samples.streams import RowsInOrder, RunIdentity, World, draw, start
 from gqlab.samples.tables import problem_tables, sample_table
 from gqlab.support import checks
 from gqlab.support.checks import FloatArray
@@ -53,7 +53,7 @@ def trajectory(problem: Problem, n_samples: int, seed: int = 0, run: int = 0) ->
     tables, n = problem_tables(problem), checks.integer("n_samples", n_samples, least=0)
     checks.memory("n_samples", n, 4 * n)
     drawn = np.empty(n, dtype=np.uint32)
-    _trajectory(at(tables.chain, 0), Identity(_seed(seed), _run(run)), drawn)
+    _trajectory(at(tables.chain, 0), RunIdentity(_seed(seed), _run(run)), drawn)
     return Trajectory(*tables.transitions[drawn].T)
 
 
@@ -71,7 +71,7 @@ def batch_indices(algorithm: Algorithm, n_samples: int, seed: int = 0, run: int 
     if not isinstance(algorithm, Epochs):
         raise ValueError(f"{algorithm!r} draws no indices: it has no batches")
     if not algorithm.as_in_the_paper:
-        raise ValueError(f"{algorithm!r} has batches that grow: their indices are not one table")
+        raise ValueError(f"{algorithm!r} has growing batches, whose indices do not form a table")
     n_updates = algorithm.n_updates(checks.integer("n_samples", n_samples, least=1))
     checks.memory("n_samples", n_samples, n_updates)
     out = np.empty(n_updates, dtype=np.int64)
@@ -97,7 +97,7 @@ def pseudo_gradient(
     point = _point(problem, theta, omega)
     _pseudo_gradient(rows, point, _plain(problem), out[0], out[1], problem.dim, problem.mdp.n_actions)
     if not np.isfinite(out).all():
-        raise ValueError("theta and omega are too large: G_x and H_x leave the finite numbers")
+        raise ValueError("theta and omega are too large: G_x and H_x overflow")
     return out[0], out[1]
 
 
@@ -106,8 +106,8 @@ def greedy_gq_steps(
 ) -> tuple[FloatArray, FloatArray]:
     """(θ, ω) after one Greedy-GQ update for each of the given samples.
 
-    ``trajectory`` is a :class:`Trajectory` or an (n, 3) array of rows (s, a, s'). A sample whose update leaves the
-    finite numbers is a ``ValueError`` that names it.
+    ``trajectory`` is a :class:`Trajectory` or an (n, 3) array of rows (s, a, s'). A sample whose update
+    overflows is a ``ValueError`` that names it.
 
     Examples
     --------
@@ -133,7 +133,7 @@ def svrg_epoch(
     """(θ, ω) after Algorithm 1's inner loop, begun at the reference point (θ, ω).
 
     ``batch`` is a :class:`Trajectory` or an (M, 3) array of rows (s, a, s'); ``indices`` are the draws from it. A draw
-    whose update leaves the finite numbers is a ``ValueError`` that names it.
+    whose update overflows is a ``ValueError`` that names it.
 
     Examples
     --------
@@ -204,9 +204,9 @@ def _svrg_epoch(samples, indices, point, svrg, schedule, d, A):
 
 
 def _check_all(name: str, done: int, n: int) -> None:
-    """All ``n`` updates were made."""
+    """``ValueError`` unless all ``n`` updates were made."""
     if done < n:
-        raise ValueError(f"{name}[{done}]: the update leaves the finite numbers")
+        raise ValueError(f"{name}[{done}]: the update overflows")
 
 
 def _one_row(sample: Any) -> NDArray[Any]:
@@ -234,7 +234,7 @@ def _rows(problem: Problem, samples: Any, name: str) -> Samples:
 
 
 def svrg_part(d: int, A: int, n_states: int, M: int) -> SVRG:
-    """Algorithm 1's estimator with batches of M, for one thread of Python's own."""
+    """Algorithm 1's estimator with batches of M, for calls from a single Python thread."""
     values = {"batch_size": M, "growth_units": GROWTH_UNIT, "keeps_all": 0}
     made: SVRG = part(SVRG, Sizes(d, A, n_states, most=values), **values)
     return made
@@ -246,7 +246,7 @@ def _point(problem: Problem, theta: ArrayLike, omega: ArrayLike) -> DensePoint:
 
 
 def _in_order(samples: Samples) -> World:
-    return World(samples, InOrder(len(samples.row)), Identity(np.uint64(0), 0), np.zeros(1, dtype=np.int64))
+    return World(samples, RowsInOrder(len(samples.row)), RunIdentity(np.uint64(0), 0), np.zeros(1, dtype=np.int64))
 
 
 def _plain(problem: Problem) -> Plain:

@@ -1,4 +1,4 @@
-"""From cells to results: group the cells by the kinds of their parts, let a device run each group, cut the records."""
+"""From cells to results: group the cells by the kinds of their parts, run each group on a device, split the records."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from gqlab.algorithms import Algorithm
 from gqlab.algorithms.schedules import schedule_kind
 from gqlab.engine import cpu
 from gqlab.engine.cells import Cell, Settings
+from gqlab.engine.interrupts import stop_flag
 from gqlab.engine.layout import Group, operator_kinds
 from gqlab.engine.loop import Runs
 from gqlab.lab.results import RunResult
@@ -31,6 +32,7 @@ def execute(problems: Sequence[Problem], cells: Sequence[Cell], settings: Settin
         check_cell(problems[cell.problem], cell, settings)
     _check_records(problems, cells, settings)
     device = load_cuda() if settings.device == "cuda" else None
+    stop = stop_flag() if settings.stop is None else settings.stop
     by_kinds: dict[Any, list[int]] = {}
     for k, cell in enumerate(cells):
         by_kinds.setdefault(kinds_of(problems[cell.problem], cell.algorithm, settings.device), []).append(k)
@@ -42,8 +44,9 @@ def execute(problems: Sequence[Problem], cells: Sequence[Cell], settings: Settin
                 device.advance_all(group, advance_bar)
             else:
                 cpu.advance_all(
-                    group.task, group.layout, group.d, group.A, settings.threads or 1, advance_bar, settings.stop
-                )
+                    group.task, group.layout, group.d, group.A, settings.threads or 1, advance_bar, stop,
+                    settings.spent,
+                )  # fmt: skip
             results.update(zip(members, _results(group), strict=True))
     return [results[k] for k in range(len(cells))]
 
@@ -53,9 +56,9 @@ def check_cell(problem: Problem, cell: Cell, settings: Settings) -> None:
     cell.algorithm.check(problem)
     if settings.device not in cell.algorithm.devices:
         name, known = type(cell.algorithm).__name__, " and ".join(map(repr, cell.algorithm.devices))
-        raise ValueError(f"device is {settings.device!r}, but {name} runs on {known} alone")
+        raise ValueError(f"device is {settings.device!r}, but {name} runs only on {known}")
     if settings.device != "cpu" and problem.has_sparse_features:
-        raise ValueError(f"device is {settings.device!r}, but problems with sparse features run on 'cpu' alone")
+        raise ValueError(f"device is {settings.device!r}, but problems with sparse features run only on 'cpu'")
     check_watches(settings.watch, problem)
 
 
@@ -84,14 +87,14 @@ def _results(group: Group) -> list[RunResult]:
     out = []
     for k, cell in enumerate(group.cells):
         runs = Runs(*(column[rows[k] : rows[k + 1]] for column in group.task.runs))
-        # A view of the records of all cells would keep them all alive.
+        # A view would keep the records of all cells alive.
         view = views[k] if alone else {name: column.copy() for name, column in views[k].items()}
         out.append(_result(group, cell, group.updates[k], view, runs))
     return out
 
 
 def _result(group: Group, cell: Cell, updates: Any, view: dict[str, Any], runs: Runs) -> RunResult:
-    settings = group.settings
+    settings, problem = group.settings, group.problems[group.place[cell.problem]]
     memory = {"theta": runs.theta.copy()}
     for name, (is_number, where) in group.kept_columns(cell).items():
         memory[name] = (runs.kept_numbers if is_number else runs.kept_counts)[:, where].copy()
@@ -115,7 +118,7 @@ def _result(group: Group, cell: Cell, updates: Any, view: dict[str, Any], runs: 
         watched=watched,
         metadata={
             "algorithm": cell.algorithm.to_dict(),
-            "problem": group.problems[group.place[cell.problem]].fingerprint,
+            "problem": problem.fingerprint,
             "seed": cell.seed,
             "n_samples": settings.n_samples,
             "record_every": settings.record_every,
@@ -129,6 +132,7 @@ def _result(group: Group, cell: Cell, updates: Any, view: dict[str, Any], runs: 
                 "python": platform.python_version(),
             },
         },
+        problem=problem,
     )
 
 
@@ -147,7 +151,7 @@ def load_cuda() -> Any:
     if not hasattr(np, "row_stack"):
         raise ValueError(
             f"device 'cuda': numba-cuda does not work with NumPy {np.__version__}, which has no row_stack; "
-            "pip install 'gqlab[cuda]' brings one that it works with"
+            "pip install 'gqlab[cuda]' installs one that it works with"
         )
     return cuda
 

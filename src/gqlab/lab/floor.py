@@ -1,8 +1,8 @@
 """The statistical floor: what the samples of a run allow, whatever the algorithm.
 
-Put the samples that a run has seen into the objective (their counts in place of D and P), go to its stationary point,
+Form the objective from the samples that a run has seen (their counts in place of D and P), find its stationary point,
 and take the exact ‖∇J‖² there. It falls like 1/n, and is the natural unit for the error of every algorithm that saw the
-same samples. It is no lower bound: a method that has not yet travelled a flat direction can lie below it.
+same samples. It is not a lower bound: a method that has not yet moved along a flat direction can lie below it.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from scipy.sparse import csr_array
 
 from gqlab.engine.compiled import entry
 from gqlab.engine.cpu import map_apart
-from gqlab.exact.moments import Moments, as_dense
-from gqlab.exact.objective import Objective
+from gqlab.exact.moments import FeatureMoments, as_dense
+from gqlab.exact.objective import ProjectedBellmanError
 from gqlab.exact.stationary import DAMPING, descend, is_smooth, none_need_exist
 from gqlab.problems.problem import Problem
 from gqlab.rules.dispatch import at
-from gqlab.samples.streams import STOP_LOOK, Identity, draw, start
+from gqlab.samples.streams import STOP_LOOK, RunIdentity, draw, start
 from gqlab.samples.tables import problem_tables
 from gqlab.support import checks
 from gqlab.support.checks import FloatArray
@@ -57,16 +57,16 @@ class Floor:
 def floor(
     problem: Problem,
     n_samples: int,
+    *,
     seed: int = 0,
     run: int = 0,
-    *,
     theta0: ArrayLike | None = None,
     theta: ArrayLike | None = None,
 ) -> Floor:
-    """The stationary point of the objective made of the first samples of run ``run`` of ``seed``, and ‖∇J‖² there.
+    """The stationary point of the objective of the first samples of run ``run`` of ``seed``, and ‖∇J‖² there.
 
-    It is searched from ``theta0``, where the run began (default 0), and from ``theta`` where it ended, if given; of two
-    stationary points that with the smaller Ĵ is taken. ``ValueError`` where there is none.
+    The search starts from ``theta0``, where the run began (default 0), and from ``theta``, where it ended, if given; of
+    two stationary points the one with the smaller Ĵ is taken. ``ValueError`` if none is found.
 
     Examples
     --------
@@ -93,12 +93,9 @@ def floor(
 
 
 def floor_multiple(problem: Problem, result: Any) -> float:
-    """How many times the floor a result ends: see :meth:`gqlab.RunResult.floor_multiple`."""
-    checks.instance("problem", problem, Problem, "a Problem")
-    if result.metadata["problem"] != problem.fingerprint or result.theta.shape[-1] != problem.dim:
-        raise ValueError("problem: the result is of another one")
+    """How far above its floor a result ends: see :meth:`gqlab.RunResult.floor_multiple`. The problem is its own."""
     if not result.algorithm.follows_trajectory:
-        raise ValueError(f"result is of {result.algorithm!r}, which samples trajectories of its own: it has no floor")
+        raise ValueError(f"result is of {result.algorithm!r}, which draws its own trajectories: it has no floor")
     n, runs = int(result.samples[-1]), range(len(result.theta))
     if n < 1:
         raise ValueError("result has no samples yet")
@@ -113,15 +110,15 @@ def floor_multiple(problem: Problem, result: Any) -> float:
 
 
 def no_floor(problem: Problem, samples: str) -> str:
-    """What to say where no zero of the empirical gradient was found."""
+    """The message for samples without a zero of the empirical gradient."""
     smooth = is_smooth(problem.target, problem.mdp.n_actions)
     reason = "another theta0 may lead to one" if smooth else none_need_exist(problem.target)
-    return f"no stationary point of the objective made of {samples} was found, so that they set no floor: {reason}"
+    return f"no stationary point of the objective made of {samples} was found, so there is no floor: {reason}"
 
 
 @dataclass(frozen=True)
 class Floors:
-    """The floors of n runs; NaN where the objective of a run's samples has no stationary point that was found."""
+    """The floors of n runs; NaN where no stationary point of the objective of a run's samples was found."""
 
     theta: FloatArray  # (n, d)
     gradient_squared: FloatArray  # (n,)
@@ -144,7 +141,7 @@ def _floors(problem: Problem, counts: NDArray[np.int64], starts: FloatArray) -> 
     twice = objective.take(np.repeat(np.arange(n), k))
     found = descend(twice, starts.reshape(-1, d))
     g = np.nan_to_num(found.gradient_norm**2, nan=np.inf).reshape(n, k)
-    # Where a search found nothing, any point will do.
+    # Where a search found nothing, any point serves as a placeholder.
     ends = np.where((g <= STATIONARY)[..., None], found.theta.reshape(n, k, d), 0.0)
     J = twice.value(ends.reshape(-1, 1, d))[:, 0].reshape(n, k)
     best, each = np.where(g <= STATIONARY, J, np.inf).argmin(axis=1), np.arange(n)
@@ -153,7 +150,7 @@ def _floors(problem: Problem, counts: NDArray[np.int64], starts: FloatArray) -> 
     return theta, np.where(stationary, exact, np.nan), J[each, best], g[each, best]
 
 
-def empirical_objective(problem: Problem, counts: NDArray[np.int64]) -> Objective:
+def empirical_objective(problem: Problem, counts: NDArray[np.int64]) -> ProjectedBellmanError:
     """J with the counts (n, K) of the transitions in place of D and P."""
     tables, d = problem_tables(problem), problem.dim
     met = np.flatnonzero(counts.any(axis=0))
@@ -164,19 +161,19 @@ def empirical_objective(problem: Problem, counts: NDArray[np.int64]) -> Objectiv
     into = csr_array((np.ones(len(met)), (s_next, np.arange(len(met)))), shape=(problem.mdp.n_states, len(met)))
     discounted = share * tables.samples.discount[met]
     K = np.stack([(into @ (weight[:, None] * phi)).T for weight in discounted])
-    return Objective(problem.rows, problem.target, Moments(0.5 * (C + np.swapaxes(C, -1, -2)), b, K))
+    return ProjectedBellmanError(problem.rows, problem.target, FeatureMoments(0.5 * (C + np.swapaxes(C, -1, -2)), b, K))
 
 
 def count_samples(problem: Problem, at_samples: Sequence[int], seed: int, runs: Sequence[int]) -> NDArray[np.int64]:
     """How often each transition is among the first samples of each run, (len(at_samples), n_runs, K).
 
-    ``at_samples`` rises; the transitions are those of ``problem_tables(problem)``.
+    ``at_samples`` is increasing; the transitions are those of ``problem_tables(problem)``.
     """
     tables = problem_tables(problem)
     checks.memory("n_samples", at_samples[-1], len(at_samples) * len(runs) * len(tables.transitions))
     counts = np.zeros((len(at_samples), len(runs), len(tables.transitions)), dtype=np.int64)
     ends, chain, stop = np.array(at_samples, dtype=np.int64), at(tables.chain, 0), np.zeros(1, dtype=np.int64)
-    map_apart(lambda k: _count(chain, Identity(np.uint64(seed), runs[k]), ends, counts[:, k], stop), stop, len(runs))
+    map_apart(lambda k: _count(chain, RunIdentity(np.uint64(seed), runs[k]), ends, counts[:, k], stop), stop, len(runs))
     return counts
 
 

@@ -21,33 +21,38 @@ if TYPE_CHECKING:
 #: The counts of a record.
 COUNTS = ("samples", "updates", "gradient_evaluations")
 
-#: What is put on an axis that a shorter cell does not reach.
+#: The padding of shorter cells.
 PADDING = {"f": np.nan, "i": -1, "b": False}
 
 
 def needed(package: str) -> Any:
-    """A package that gqlab does not bring along."""
+    """A package that gqlab does not depend on."""
     try:
         return import_module(package)
     except ImportError:
         raise ImportError(f"{package} is missing; pip install 'gqlab[frames]'") from None
 
 
-def chosen_metrics(problem: Problem | None, names: Any) -> list[str]:
-    """Which exact quantities become columns: those that are asked for, or ``gradient`` and ``mspbe``."""
-    if names is None:
-        return ["gradient", "mspbe"] if problem is not None else []
-    several = [names] if isinstance(names, str) else checks.several("metrics", names)
-    if problem is None:
-        raise ValueError(f"metrics is {checks.shown(names)}: give the problem, too")
-    return [checks.one_of("metrics", name, metrics.EXACT) for name in several]
+def chosen_metrics(result: RunResult, names: Any) -> list[str]:
+    """Which exact quantities become columns."""
+    if isinstance(names, Problem):
+        raise ValueError(f"metrics is {names!r}: a result knows its problem, give metrics such as 'gradient' alone")
+    several = (
+        [names]
+        if isinstance(names, str)
+        else []
+        if isinstance(names, tuple) and not names
+        else checks.several("metrics", names)
+    )
+    chosen = [checks.one_of("metrics", name, metrics.EXACT) for name in several]
+    if chosen:
+        result.known_problem(f"metrics is {checks.shown(names)}, which")
+    return chosen
 
 
-def columns(result: RunResult, problem: Problem | None, names: Sequence[str]) -> dict[str, NDArray[Any]]:
-    """What is known of every record of every run besides its iterates, (n_runs, n_records) each."""
-    if problem is not None:
-        metrics.check_problem(problem, result)
-    exact = {name: metrics.values(result, name, problem) for name in names}
+def columns(result: RunResult, names: Sequence[str]) -> dict[str, NDArray[Any]]:
+    """The columns of every record of every run besides its iterates, (n_runs, n_records) each."""
+    exact = {name: metrics.values(result, name) for name in names}
     watched = {
         f"{name}_{statistic}": getattr(seen, statistic)
         for name, seen in result.watched.items()
@@ -56,38 +61,35 @@ def columns(result: RunResult, problem: Problem | None, names: Sequence[str]) ->
     return {**exact, **watched}
 
 
-def long_form(
-    result: RunResult, problem: Problem | None, names: Sequence[str], iterates: bool
-) -> dict[str, NDArray[Any]]:
+def long_form(result: RunResult, names: Sequence[str], iterates: bool) -> dict[str, NDArray[Any]]:
     """One entry for each record of each run, run by run."""
     n_runs, n_records, d = result.theta.shape
     checks.memory("iterates", iterates, n_runs * n_records * (2 * d * iterates + 8))
     out: dict[str, NDArray[Any]] = {"run": np.repeat(np.arange(n_runs), n_records)}
     out |= {name: np.tile(getattr(result, name), n_runs) for name in COUNTS}
     out["diverged"] = (result.diverged[:, None] & (result.updates > result.diverged_at[:, None])).ravel()
-    out |= {name: values.ravel() for name, values in columns(result, problem, names).items()}
+    out |= {name: values.ravel() for name, values in columns(result, names).items()}
     for name in ("theta", "omega") if iterates else ():
         array = getattr(result, name)
         out |= {f"{name}_{i}": array[:, :, i].ravel() for i in range(d)}
     return out
 
 
-def dataframe(result: RunResult, problem: Problem | None, names: Any, iterates: bool) -> Any:
+def dataframe(result: RunResult, names: Any, iterates: bool) -> Any:
     """A ``pandas.DataFrame``, one row for each record of each run."""
     pandas = needed("pandas")
-    chosen = chosen_metrics(problem, names)
-    return pandas.DataFrame(long_form(result, problem, chosen, flag("iterates", iterates)))
+    return pandas.DataFrame(long_form(result, chosen_metrics(result, names), flag("iterates", iterates)))
 
 
-def dataset(result: RunResult, problem: Problem | None, names: Any) -> Any:
+def dataset(result: RunResult, names: Any) -> Any:
     """An ``xarray.Dataset`` with the axes ``run``, ``record`` and ``feature``."""
     xarray = needed("xarray")
-    chosen = chosen_metrics(problem, names)
+    chosen = chosen_metrics(result, names)
     return xarray.Dataset(
         {
             "theta": (("run", "record", "feature"), result.theta),
             "omega": (("run", "record", "feature"), result.omega),
-            **{name: (("run", "record"), array) for name, array in columns(result, problem, chosen).items()},
+            **{name: (("run", "record"), array) for name, array in columns(result, chosen).items()},
             "output": (("run", "feature"), result.output),
             "diverged": ("run", result.diverged),
         },
@@ -99,26 +101,24 @@ def dataset(result: RunResult, problem: Problem | None, names: Any) -> Any:
 # --- Grids ----------------------------------------------------------------------------------------------------------
 
 
-def grid_dataframe(grid: Any, problems: Sequence[Problem] | None, names: Any, iterates: bool) -> Any:
+def grid_dataframe(grid: Any, names: Any, iterates: bool) -> Any:
     """One row for each record of each run of each cell, with the cell's labels."""
     pandas = needed("pandas")
     parts: list[Any] = []
     for k, (label, result) in enumerate(grid):
-        problem = None if problems is None else problems[int(label["problem"])]
-        chosen = chosen_metrics(problem, names)
-        long = long_form(result, problem, chosen, flag("iterates", iterates))
+        long = long_form(result, chosen_metrics(result, names), flag("iterates", iterates))
         checks.memory("iterates", iterates, len(grid) * len(long) * len(long["run"]))
         shown = {name: _plain(value) for name, value in label.items()}
         parts.append(pandas.DataFrame({"cell": k, **shown, **long}, index=range(len(long["run"]))))
     return pandas.concat(parts, ignore_index=True) if parts else pandas.DataFrame()
 
 
-def grid_dataset(grid: Any, problems: Sequence[Problem] | None, names: Any) -> Any:
-    """The cells' datasets along ``cell``; a cell with fewer records is filled up, with NaN, −1 or False."""
+def grid_dataset(grid: Any, names: Any) -> Any:
+    """The cells' datasets along ``cell``; cells with fewer records are padded with NaN, −1 or False."""
     xarray = needed("xarray")
     parts: list[dict[str, tuple[tuple[str, ...], NDArray[Any]]]] = []
-    for label, result in grid:
-        one = dataset(result, None if problems is None else problems[int(label["problem"])], names)
+    for _, result in grid:
+        one = dataset(result, names)
         checks.memory("grid", f"of {len(grid):,} cells", len(grid) * one.nbytes, 1)
         parts.append({str(name): (tuple(map(str, one[name].dims)), one[name].values) for name in one.variables})
     if not parts:
@@ -143,7 +143,7 @@ def _stack(arrays: list[NDArray[Any]]) -> NDArray[Any]:
 
 
 def _plain(value: Any) -> Any:
-    """A label as a table holds it: numbers and text as they are, schedules as text."""
+    """A label for a table: numbers and text unchanged, schedules as text."""
     return value if isinstance(value, np.generic | int | float | str) else str(value)
 
 

@@ -1,22 +1,22 @@
 """Metrics of a run: one number for each record of each run, by name or by a function of one's own.
 
-============  ======================================================================  ==================
-name          exact, at the recorded θ, where the problem is given                    without it
-============  ======================================================================  ==================
-``gradient``  ‖∇J(θ)‖²                                                                what was watched
-``mspbe``     J(θ)                                                                    what was watched
-``reward``    the long-run average reward of π_θ                                      what was watched
+============  ======================================================================  ======================
+name          exact, at the recorded θ                                                loaded without problem
+============  ======================================================================  ======================
+``gradient``  ‖∇J(θ)‖²                                                                ``gradient.mean``
+``mspbe``     J(θ)                                                                    ``mspbe.mean``
+``reward``    the long-run average reward of π_θ                                      ``reward.mean``
 ``value``     the discounted value of π_θ where an episode begins                     –
-============  ======================================================================  ==================
+============  ======================================================================  ======================
 
-What was watched is the mean over all updates so far; ``gradient.lowest`` and ``gradient.largest`` are the other two. A
-run that has diverged is worse than every other: from there on it counts as infinite. One number that a function gives
-for a whole result is taken at its word.
+``gradient.lowest``, ``gradient.mean`` and ``gradient.largest`` are what was watched, over all updates so far. A run
+that has diverged is worse than every other: from there on it counts as infinite. A function of one's own may give a
+single number for a whole result; it is used as it is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -38,10 +38,10 @@ EXACT: dict[str, Callable[[Problem, FloatArray], FloatArray]] = {
     "value": lambda problem, theta: problem.exact.value(theta) @ problem.mdp.start,
 }
 
-#: The names whose larger values are the better ones.
+#: The names of metrics that are better when larger.
 GAINS = ("reward", "value")
 
-#: The names of what falls by powers of ten: their axes are of powers in every picture.
+#: The names of metrics that fall by powers of ten: their axes are always logarithmic.
 FALLING = ("gradient", "mspbe")
 
 TITLES = {
@@ -51,21 +51,30 @@ TITLES = {
     "value": "value of π at the start",
 }
 
-#: A recorded θ with a larger entry has left the numbers whose squares are finite: it counts as infinite.
+#: A recorded θ with a larger entry counts as infinite: squares would overflow.
 LARGEST = 1e60
 
 
-def check_metric(metric: Any, problem: Problem | None, watched: Sequence[str]) -> Metric:
-    """A metric as it is given; None is the first that was watched, or else ``gradient``."""
-    if metric is None:
-        metric = "gradient" if problem is not None or not watched else watched[0]
+def check_metric(metric: Any, result: RunResult | None) -> Metric:
+    """A metric that a result has; None stands for a grid without results, which has none."""
+    if isinstance(metric, Problem):
+        raise ValueError(f"metric is {metric!r}: a result knows its problem, give a metric such as 'gradient' alone")
     if callable(metric):
         return metric
+    watched, knows = ((), False) if result is None else (result.watched, result.problem is not None)
     seen = [word for name in watched for word in (name, *(f"{name}.{statistic}" for statistic in Watched._fields))]
-    known = [*(EXACT if problem is not None else ()), *seen]
-    if problem is None and isinstance(metric, str) and metric in EXACT and metric not in known:
-        raise ValueError(f"metric is {metric!r}, which was not watched: give the problem, or run with watch=")
+    known = [*(EXACT if knows else ()), *seen]
+    if not knows and isinstance(metric, str) and metric in EXACT and metric not in known:
+        raise ValueError(
+            f"metric is {metric!r}, which was not watched and needs the problem: use result.with_problem(problem), or "
+            "problems= of open_grid"
+        )
     return checks.one_of("metric", metric, dict.fromkeys(known))
+
+
+def is_exact(metric: Metric, result: RunResult) -> bool:
+    """Whether the metric is computed from the problem at the recorded θ."""
+    return isinstance(metric, str) and metric in EXACT and result.problem is not None
 
 
 def is_gain(metric: Metric) -> bool:
@@ -78,32 +87,25 @@ def is_falling(metric: Metric) -> bool:
     return isinstance(metric, str) and metric.partition(".")[0] in FALLING
 
 
-def title(metric: Metric, problem: Problem | None) -> str:
-    """What an axis says of a metric."""
+def title(metric: Metric, result: RunResult) -> str:
+    """The label of an axis that shows a metric."""
     if callable(metric):
         name = getattr(metric, "__name__", "metric")
         return "metric" if name == "<lambda>" else name.replace("_", " ")
     name, _, statistic = metric.partition(".")
-    if problem is not None and not statistic:
+    if is_exact(metric, result):
         return TITLES[name]
     return f"{statistic or 'mean'} of {TITLES[name]} so far"
 
 
-def check_problem(problem: Any, result: RunResult, name: str = "problem") -> None:
-    """``problem`` is the one that the result is of."""
-    checks.instance(name, problem, Problem, "a Problem")
-    if result.metadata["problem"] != problem.fingerprint or result.theta.shape[-1] != problem.dim:
-        raise ValueError(f"{name} is {problem!r}, which is not the one of this result")
-
-
-def values(result: RunResult, metric: Metric, problem: Problem | None) -> FloatArray:
-    """A metric at every record of every run, (n_runs, n_records), or what a function of one's own gives of it."""
+def values(result: RunResult, metric: Metric) -> FloatArray:
+    """A metric at every record of every run, (n_runs, n_records), or what a function of one's own returns."""
     if callable(metric):
         found = _own(result, metric)
-    elif problem is not None and metric in EXACT:
+    elif result.problem is not None and metric in EXACT:
         large = np.abs(result.theta).max(axis=-1) > LARGEST
         at = np.where(large[..., None], 0.0, result.theta)
-        found = np.where(large, -np.inf if is_gain(metric) else np.inf, EXACT[metric](problem, at))
+        found = np.where(large, -np.inf if is_gain(metric) else np.inf, EXACT[metric](result.problem, at))
     else:
         name, _, statistic = metric.partition(".")
         if name not in result.watched:
@@ -130,8 +132,8 @@ def _own(result: RunResult, metric: Callable[[RunResult], Any]) -> FloatArray:
     return found
 
 
-def final(result: RunResult, metric: Metric, problem: Problem | None) -> FloatArray:
-    """A metric of every run at its end, (n_runs,); NaN counts as infinite, as a run does that has diverged."""
-    found = values(result, metric, problem)
+def final(result: RunResult, metric: Metric) -> FloatArray:
+    """A metric of every run at its end, (n_runs,); NaN counts as infinite, as does a run that has diverged."""
+    found = values(result, metric)
     last = found[:, -1] if found.ndim == 2 else np.broadcast_to(found, (len(result.theta),))
     return np.where(np.isnan(last), -np.inf if is_gain(metric) else np.inf, last)

@@ -1,11 +1,11 @@
-"""What a run leaves: its recorded iterates, its counts, and all that is needed to go on from it."""
+"""What a run leaves: its recorded iterates, its counts, and all that is needed to resume it."""
 
 from __future__ import annotations
 
 import json
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +24,9 @@ from gqlab.support import checks
 from gqlab.support.checks import FloatArray
 from gqlab.support.files import one_line, read_arrays, write_arrays
 
-#: Written into every file; a file with another word is not one of ours.
+#: Written into every file, and required when it is read.
 FORMAT = "gqlab run result 2"
-#: The first release's: no watches, and an estimator kept nothing.
+#: The format of the first release: no watches, and no memory of estimators.
 FIRST_FORMAT = "gqlab run result 1"
 
 #: The fields that are one array each.
@@ -57,9 +57,11 @@ class RunResult:
     watched : dict of Watched
         What ``watch`` asked for, by quantity: lowest, mean and largest over all updates up to each record.
     state, next_output, memory : arrays
-        The rest of what ``resume`` needs: where its stream stands, and what its estimator and its watches keep.
+        The rest of what ``resume`` needs: the position of the stream, and the memory of the estimator and the watches.
     metadata : dict
         Algorithm, problem fingerprint, seed, settings, versions.
+    problem : Problem or None
+        The problem that was run, not a copy. Files do not hold it: see :meth:`load` and :meth:`with_problem`.
     """
 
     theta: FloatArray
@@ -75,6 +77,7 @@ class RunResult:
     memory: dict[str, NDArray[Any]]
     watched: dict[str, Watched]
     metadata: dict[str, Any]
+    problem: Problem | None = field(default=None, repr=False)
 
     @property
     def diverged(self) -> NDArray[np.bool_]:
@@ -112,14 +115,14 @@ class RunResult:
         write_arrays(Path(checks.path("path", path)), {"metadata": np.array(text), **arrays})
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> RunResult:
+    def load(cls, path: str | os.PathLike[str], *, problem: Problem | None = None) -> RunResult:
         """Read what :meth:`save` wrote; ``ValueError`` if the file is something else, or damaged.
 
-        No code is run, whatever the file holds.
+        No code is run, whatever the file holds. With ``problem``, the one that was run, exact metrics can be asked for.
         """
         name = checks.path("path", path)
         try:
-            content = read_arrays(name, sealed=False)
+            content: dict[str, Any] = read_arrays(name, sealed=False)
             metadata = json.loads(str(content.pop("metadata")))
             form = metadata.pop("format", None)
             if form == FIRST_FORMAT:
@@ -138,13 +141,40 @@ class RunResult:
             raise
         except Exception as error:
             raise ValueError(f"{name} is not a result that gqlab saved ({one_line(error)})") from None
-        return result
+        return result if problem is None else result.with_problem(problem)
 
-    def floor_multiple(self, problem: Problem) -> float:
+    def with_problem(self, problem: Problem) -> RunResult:
+        """This result, knowing its problem again: for one that was loaded from a file.
+
+        ``ValueError`` unless the problem is the one that was run, by its fingerprint. The arrays are shared.
+
+        Examples
+        --------
+        >>> import gqlab as gq, tempfile, os
+        >>> mdp = gq.garnet(seed=0)
+        >>> problem = gq.Problem(mdp, gq.random_features(mdp, dim=4))
+        >>> path = os.path.join(tempfile.mkdtemp(), "result.npz")
+        >>> gq.run(problem, gq.GreedyGQ(), n_samples=1000, n_runs=2).save(path)
+        >>> result = gq.RunResult.load(path).with_problem(problem)  # or load(path, problem=problem)
+        >>> result.to_dataframe("mspbe").mspbe.round(4).tolist()
+        [0.1941, 0.1495, 0.1941, 0.1483]
+        """
+        checks.instance("problem", problem, Problem, "a Problem")
+        if self.metadata["problem"] != problem.fingerprint or self.theta.shape[-1] != problem.dim:
+            raise ValueError(f"problem is {problem!r}, which is not the one of this result")
+        return replace(self, problem=problem)
+
+    def known_problem(self, purpose: str) -> Problem:
+        """The problem; ``ValueError`` that names what needs it where the result was loaded without it."""
+        if self.problem is None:
+            raise ValueError(f"{purpose} needs the problem, and files do not hold it: use result.with_problem(problem)")
+        return self.problem
+
+    def floor_multiple(self) -> float:
         """How many times above its statistical floor the last record is: the mean of ‖∇J‖² over that of the floors.
 
-        The floor of a run is ‖∇J‖² at the stationary point of the objective made of its own samples, searched from its
-        first θ and from its last: see :func:`gqlab.floor`. ``ValueError`` where there is no such point.
+        The floor of a run is ‖∇J‖² at the stationary point of the objective of its own samples, found from its first or
+        last θ: see :func:`gqlab.floor`. ``ValueError`` if no such point is found.
 
         Examples
         --------
@@ -152,15 +182,14 @@ class RunResult:
         >>> mdp = gq.garnet(seed=0)
         >>> problem = gq.Problem(mdp, gq.random_features(mdp, dim=4))
         >>> saga, vr = (gq.run(problem, a, n_samples=300_000, n_runs=5) for a in (gq.SAGAGreedyGQ(), gq.VRGreedyGQ()))
-        >>> saga.floor_multiple(problem) < 1.2, vr.floor_multiple(problem) > 5
+        >>> saga.floor_multiple() < 1.2, vr.floor_multiple() > 5
         (True, True)
         """
-        return floor_multiple(problem, self)
+        return floor_multiple(self.known_problem("floor_multiple"), self)
 
     def plot(
         self,
-        problem: Problem | None = None,
-        metric: Any = None,
+        metric: Any = "gradient",
         *,
         x: str = "samples",
         band: float = 0.8,
@@ -173,13 +202,11 @@ class RunResult:
 
         Parameters
         ----------
-        problem : Problem, optional
-            The one that was run: the metric is then exact, at every record.
-        metric : str or function, optional
-            ``"gradient"`` (‖∇J‖²), ``"mspbe"`` (J), ``"reward"`` or ``"value"`` of the policy; without the problem what
-            was watched, a mean over all updates so far (``"gradient.lowest"`` and ``"gradient.largest"`` are the other
-            two); or a function of the result that gives numbers (n_runs, n_records). Default: the first that was
-            watched where no problem is given, else ``"gradient"``.
+        metric : str or function
+            ``"gradient"`` (‖∇J‖²), ``"mspbe"`` (J), ``"reward"`` or ``"value"`` of the policy, exact at every record;
+            of what was watched ``"gradient.mean"``, ``"gradient.lowest"`` and ``"gradient.largest"``, over all updates
+            so far; or a function of the result that gives numbers (n_runs, n_records). A result that was loaded without
+            its problem has only what was watched: there ``"gradient"`` is the mean.
         x : "samples", "updates" or "gradient_evaluations"
         band : float
             The share of runs in the band; 0: none.
@@ -194,22 +221,20 @@ class RunResult:
         >>> mdp = gq.garnet(seed=0)
         >>> problem = gq.Problem(mdp, gq.random_features(mdp, dim=4))
         >>> result = gq.run(problem, gq.GreedyGQ(), n_samples=1000, n_runs=2)
-        >>> ax = result.plot(problem)
+        >>> ax = result.plot("gradient")
         >>> ax.get_xlabel(), ax.get_ylabel()
         ('samples', '‖∇J(θ)‖²')
         """
         from gqlab.lab.curves import result_plot
 
-        return result_plot(self, problem, metric, x=x, band=band, label=label, ax=ax)
+        return result_plot(self, metric, x=x, band=band, label=label, ax=ax)
 
-    def to_dataframe(
-        self, problem: Problem | None = None, metrics: str | Iterable[str] | None = None, *, iterates: bool = True
-    ) -> Any:
+    def to_dataframe(self, metrics: str | Iterable[str] = (), *, iterates: bool = True) -> Any:
         """A ``pandas.DataFrame`` in long form: one row for each record of each run.
 
-        Columns: ``run``, the counts, ``diverged`` (whether it had by then); with the ``problem`` the exact ``metrics``,
-        by default ``gradient`` (‖∇J‖²) and ``mspbe`` (J), also ``reward`` and ``value``, infinite once a run has
-        diverged; what was watched (``gradient_lowest``, ``gradient_mean``, …); with ``iterates`` the entries of θ, ω.
+        Columns: ``run``, the counts, ``diverged`` (whether it had by then); the exact ``metrics``, any of ``gradient``
+        (‖∇J‖²), ``mspbe`` (J), ``reward`` and ``value``, infinite once a run has diverged; what was watched
+        (``gradient_lowest``, ``gradient_mean``, …); with ``iterates`` the entries of θ and ω.
 
         Examples
         --------
@@ -217,7 +242,7 @@ class RunResult:
         >>> mdp = gq.garnet(seed=0)
         >>> problem = gq.Problem(mdp, gq.random_features(mdp, dim=4))
         >>> result = gq.run(problem, gq.GreedyGQ(), n_samples=1000, n_runs=2)
-        >>> result.to_dataframe(problem, "mspbe", iterates=False).round(4)
+        >>> result.to_dataframe("mspbe", iterates=False).round(4)
            run  samples  updates  gradient_evaluations  diverged   mspbe
         0    0        0        0                     0     False  0.1941
         1    0     1000     1000                  1000     False  0.1495
@@ -226,26 +251,26 @@ class RunResult:
         """
         from gqlab.lab.frames import dataframe
 
-        return dataframe(self, problem, metrics, iterates)
+        return dataframe(self, metrics, iterates)
 
-    def to_xarray(self, problem: Problem | None = None, metrics: str | Iterable[str] | None = None) -> Any:
+    def to_xarray(self, metrics: str | Iterable[str] = ()) -> Any:
         """An ``xarray.Dataset`` with the axes ``run``, ``record`` and ``feature``, and the counts as coordinates.
 
-        It holds θ, ω, the output, which runs diverged, what was watched and, with the ``problem``, the exact
-        ``metrics`` as in :meth:`to_dataframe`; its attributes are the metadata as text.
+        It holds θ, ω, the exact ``metrics`` as in :meth:`to_dataframe`, what was watched, the output and which runs
+        diverged; its attributes are the metadata as text.
 
         Examples
         --------
         >>> import gqlab as gq
         >>> mdp = gq.garnet(seed=0)
         >>> problem = gq.Problem(mdp, gq.random_features(mdp, dim=4))
-        >>> data = gq.run(problem, gq.GreedyGQ(), n_samples=1000, n_runs=2).to_xarray(problem)
+        >>> data = gq.run(problem, gq.GreedyGQ(), n_samples=1000, n_runs=2).to_xarray("gradient")
         >>> dict(data.sizes), list(data.data_vars)
-        ({'run': 2, 'record': 2, 'feature': 4}, ['theta', 'omega', 'gradient', 'mspbe', 'output', 'diverged'])
+        ({'run': 2, 'record': 2, 'feature': 4}, ['theta', 'omega', 'gradient', 'output', 'diverged'])
         """
         from gqlab.lab.frames import dataset
 
-        return dataset(self, problem, metrics)
+        return dataset(self, metrics)
 
     def watched_columns(self) -> NDArray[Any]:
         """What was watched as the engine records it, (n_runs, n_records, 3 · quantities)."""
@@ -258,7 +283,7 @@ class RunResult:
     def check(self) -> None:
         """``ValueError`` unless every array and number is one that :func:`gqlab.run` can give.
 
-        Compiled code trusts them: a result that was loaded, or changed, passes here before it is resumed.
+        Compiled code trusts them, so a result that was loaded or changed is checked before it is resumed.
         """
         try:
             self._check_arrays()
@@ -324,12 +349,12 @@ class RunResult:
 
 
 def check_result(name: str, value: object) -> None:
-    """``value`` is a result that a run can have given."""
+    """``ValueError`` unless ``value`` is a result that a run can give."""
     checks.instance(name, value, RunResult, "a RunResult")
     try:
         value.check()  # type: ignore[attr-defined]
     except ValueError as error:
-        raise ValueError(f"{name}: that result is not one that gqlab.run gave ({error})") from None
+        raise ValueError(f"{name}: that result is not one of gqlab.run's ({error})") from None
 
 
 def _inside(prefix: str, content: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:

@@ -17,16 +17,16 @@ from gqlab.support.checks import FloatArray
 #: Numbers that the tables of policies may hold at a time.
 BATCH_NUMBERS = 4_000_000
 
-#: Steps of a walk between two looks at the stop flag.
+#: Steps of a walk between two checks of the stop flag.
 STRETCH = 1 << 16
 
 
-def sampled_reward(problem: Problem, theta: ArrayLike, n_steps: int = 100, seed: int = 0) -> FloatArray:
+def sampled_reward(problem: Problem, theta: ArrayLike, *, n_steps: int = 100, seed: int = 0) -> FloatArray:
     """The mean reward of one walk of ``n_steps`` under π_θ, (...), for ``theta`` (..., d).
 
-    This is the paper's r̂ (its appendix on experiments): s₁ comes from the distribution of first states, and a walk
-    that arrives in a terminal state begins anew. Its expectation is near ``problem.exact.average_reward``; a maximum of
-    many of them is larger, whatever the policies are. Row k of ``theta`` has random numbers of its own.
+    This is the paper's r̂ (its appendix on experiments): s₁ is drawn from the distribution of first states, and a walk
+    that reaches a terminal state restarts. Its expectation is near ``problem.exact.average_reward``; the maximum
+    of many of them is larger, whatever the policies. Row k of ``theta`` has random numbers of its own.
 
     Examples
     --------
@@ -62,4 +62,4 @@ def _walks(walks, pi, n_steps, seed, first, out, stop, A):
             end = min(t + STRETCH, n_steps)
             rewards, s = stretch(walks, pi[k], walk_key, s, t, end, A)
             total, t = total + rewards, end
-            out[k] = total / n_steps  # a write: else the compiler might take the flag for a constant of the loop
+            out[k] = total / n_steps  # written in the loop, or the compiler might treat the flag as constant

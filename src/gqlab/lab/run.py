@@ -22,6 +22,7 @@ def run(
     problem: Problem,
     algorithm: Algorithm,
     n_samples: int = 100_000,
+    *,
     n_runs: int | None = None,
     seed: int | None = None,
     theta0: ArrayLike | None = None,
@@ -29,7 +30,6 @@ def run(
     record_every: int | None = None,
     device: str = "cpu",
     resume: RunResult | None = None,
-    *,
     dtype: DTypeLike | None = None,
     threads: int | None = None,
     progress: bool | None = None,
@@ -38,7 +38,7 @@ def run(
     """Run ``algorithm`` on ``problem``, ``n_runs`` times, each on a trajectory of its own.
 
     Run k of a seed is the same whatever ``n_runs``, ``threads`` and ``record_every`` are; a ``watch`` changes at most
-    its last digits, since it is other compiled code.
+    its last digits, since it is compiled differently.
 
     Parameters
     ----------
@@ -46,8 +46,8 @@ def run(
     algorithm : Algorithm
         ``GreedyGQ``, ``VRGreedyGQ``, ``QRC``; the family at the statistical floor: ``AveragedGreedyGQ``,
         ``SAGAGreedyGQ``, ``StreamingGreedyGQ``, ``LeastSquaresGreedyGQ``, ``STORMGreedyGQ``, ``SARAHGreedyGQ``,
-        ``NestedGreedyGQ``; to compare with: ``QLearning``, ``ActorCritic``, ``PolicyGradient``; or one of your own.
-        (``Sarsa`` learns beside environments: :class:`gqlab.Agent`.)
+        ``NestedGreedyGQ``; for comparison: ``QLearning``, ``ActorCritic``, ``PolicyGradient``; or one of your own.
+        (``Sarsa`` learns by interacting with environments: :class:`gqlab.Agent`.)
     n_samples : int
         The budget of each run; VR-Greedy-GQ takes the whole batches that fit.
     n_runs : int
@@ -59,9 +59,9 @@ def run(
     record_every : int
         Updates between two records, default 1000; the first and the last point are always recorded.
     device : "cpu" or "cuda"
-        On a GPU each run is one thread: worth it from some thousand runs on. Random numbers are the same.
+        On a GPU each run is one thread: worth it from a few thousand runs on. Random numbers are the same.
     resume : RunResult, optional
-        Go on from there: the result is, bit for bit, that of one call with this ``n_samples`` that never stopped.
+        Resume from there: the result is, bit for bit, that of one uninterrupted call with this ``n_samples``.
         ``n_runs``, ``seed``, ``record_every``, ``dtype``, ``watch`` and the first points come from it.
     dtype : "float64" or "float32", optional
         The precision of the updates, default "float64". In "float32" a batch mean keeps about 7 − log₁₀ M digits.
@@ -104,7 +104,7 @@ def run(
             if value is not None and value != known[name]:
                 raise ValueError(f"resume: that result has {name} = {known[name]}, not {value}")
         if theta0 is not None or omega0 is not None:
-            raise ValueError("theta0 and omega0 come from the result that is resumed: do not give them again")
+            raise ValueError("theta0 and omega0 come from the result that is resumed: leave them out")
     final: dict[str, Any] = {name: known[name] if value is None else value for name, value in given.items()}
     cell = Cell(
         problem=0,
@@ -124,7 +124,7 @@ def run(
 
 
 def _known(resume: RunResult, problem: Problem, algorithm: Algorithm) -> dict[str, Any]:
-    """The settings of a result that is to be resumed, which must be of this problem and algorithm."""
+    """The settings of the result to be resumed, which must be of this problem and algorithm."""
     check_result("resume", resume)
     if resume.metadata["problem"] != problem.fingerprint or resume.theta.shape[-1] != problem.dim:
         raise ValueError("resume: that result is of another problem")

@@ -1,4 +1,4 @@
-"""How far the updates of a run are from ∇J: bias and variance at its records, by the compiled steps themselves."""
+"""How far the updates of a run are from ∇J: bias and variance at its records, from the compiled steps themselves."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from gqlab.rules.dispatch import at, by_type, rule
 from gqlab.rules.memory import Sizes
 from gqlab.rules.point import DensePoint, Rates
 from gqlab.samples.random import MONTE_CARLO, alias_table, draw_alias, word
-from gqlab.samples.streams import STOP_LOOK, Identity, World, key, start
+from gqlab.samples.streams import STOP_LOOK, RunIdentity, World, key, start
 from gqlab.samples.tables import problem_tables
 from gqlab.support import checks
 from gqlab.support.checks import FloatArray
@@ -38,17 +38,15 @@ class UpdateError(NamedTuple):
         return self.bias_squared + self.variance
 
 
-def update_error(problem: Problem, result: RunResult, n_draws: int = 500) -> UpdateError:
+def update_error(result: RunResult, *, n_draws: int = 500) -> UpdateError:
     """E‖g − ∇J(θ_t)‖² of the directions g in which a run stepped, at each recorded point but the last.
 
-    For Greedy-GQ g = G_x(θ_t, ω_t) and the expectation is over x ~ (D, P). For VR-Greedy-GQ
-    g = G_x(θ_t, ω_t) − G_x(θ̃, ω̃) + G̃ and it is over a uniform index of the epoch's own batch. It is taken exactly, and
-    by ``n_draws`` Monte Carlo samples at each point.
+    For Greedy-GQ g = G_x(θ_t, ω_t) and the expectation is over x ~ (D, P). For VR-Greedy-GQ g = G_x(θ_t, ω_t) − G_x(θ̃,
+    ω̃) + G̃ and it is over a uniform index of the epoch's own batch. It is computed exactly, and estimated by
+    ``n_draws`` Monte Carlo samples at each point.
 
     Parameters
     ----------
-    problem : Problem
-        The one that ``result`` is of.
     result : RunResult
         Of ``GreedyGQ`` or ``VRGreedyGQ``; for the latter ``record_every`` must divide the batch size, so that (θ̃, ω̃)
         are among the records.
@@ -60,22 +58,23 @@ def update_error(problem: Problem, result: RunResult, n_draws: int = 500) -> Upd
     >>> mdp = gq.garnet(seed=0)
     >>> problem = gq.Problem(mdp, gq.random_features(mdp, dim=4))
     >>> result = gq.run(problem, gq.VRGreedyGQ(batch_size=1000), n_samples=10_000, n_runs=4, record_every=200)
-    >>> error = gq.update_error(problem, result)
+    >>> error = gq.update_error(result)
     >>> error.variance.shape
     (4, 50)
     >>> float(error.variance[:, ::5].max()) < 1e-20  # at the reference point every index gives the same update
     True
     """
-    checks.instance("problem", problem, Problem, "a Problem")
+    given: object = result
+    if isinstance(given, Problem):
+        raise ValueError(f"result is {given!r}: a result knows its problem, give the result alone")
     check_result("result", result)
+    problem = result.known_problem("update_error")
     algorithm, every = result.algorithm, int(result.metadata["record_every"])
     n_draws = checks.integer("n_draws", n_draws, least=1, below=2**31)
     if not isinstance(algorithm, GreedyGQ | VRGreedyGQ):
         raise ValueError(f"result is of {algorithm!r}, expected Greedy-GQ or VR-Greedy-GQ")
     if isinstance(algorithm, VRGreedyGQ) and not algorithm.as_in_the_paper:
-        raise ValueError(f"result is of {algorithm!r}, expected batches of one size, with new samples alone")
-    if result.metadata["problem"] != problem.fingerprint or result.theta.shape[-1] != problem.dim:
-        raise ValueError("result is of another problem")
+        raise ValueError(f"result is of {algorithm!r}, expected batches of constant size with only new samples")
     M = algorithm.batch_size
     if M % every:
         raise ValueError(f"record_every is {every}, which does not divide the batch size {M}")
@@ -91,7 +90,7 @@ def update_error(problem: Problem, result: RunResult, n_draws: int = 500) -> Upd
     samples, chain, stop = at(tables.samples, 0), at(tables.chain, 0), np.zeros(1, dtype=np.int64)
 
     def measure(run: int) -> None:
-        world = World(samples, chain, Identity(np.uint64(result.metadata["seed"]), run), stop)
+        world = World(samples, chain, RunIdentity(np.uint64(result.metadata["seed"]), run), stop)
         estimator = svrg_part(d, A, problem.mdp.n_states, M) if M else part(Plain, sizes)
         path = result.theta[run].copy(), result.omega[run].copy(), gradient[run].copy()
         steps = M, every, n_draws
@@ -115,7 +114,7 @@ def directions(samples, estimator, theta, omega, count, point, table, d, A):
 
 @by_type
 def count_batch(self, count):
-    """How often each sample is in the batch, into ``count``; without batches it stays."""
+    """How often each sample is in the batch, into ``count``; unchanged for estimators without batches."""
 
 
 @by_type

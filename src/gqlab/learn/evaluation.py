@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from gqlab.data.transitions import Transitions
-from gqlab.learn.fit.log_table import Target, check_target, probabilities_of
-from gqlab.operators import FixedPolicy, Operator
+from gqlab.policies import as_policy
 from gqlab.support import checks
 
 
@@ -22,7 +19,7 @@ class ImportanceSampling(NamedTuple):
     n_episodes: int
 
 
-def importance_sampling(data: Transitions, policy: Target, discount: float = 0.99) -> ImportanceSampling:
+def importance_sampling(data: Transitions, policy: Any, *, discount: float = 0.99) -> ImportanceSampling:
     """The value of a policy from logged episodes, by weighted importance sampling step by step.
 
         V = Σ_t γ^t Σ_i w_{i,t} r_{i,t} / Σ_i w_{i,t},        w_{i,t} = Π_{u ≤ t} π(a_u|s_u) / p_u
@@ -34,8 +31,9 @@ def importance_sampling(data: Transitions, policy: Target, discount: float = 0.9
     ----------
     data : Transitions
         With the behaviour's probabilities.
-    policy : FixedPolicy or function
-        Observations (n, size) ↦ probabilities (n, n_actions).
+    policy : policy
+        A LinearQ, an Agent, a function of observations (n, size) that gives probabilities (n, n_actions), or a
+        FixedPolicy or a table where the observation is the state.
     discount : float
 
     Examples
@@ -47,42 +45,28 @@ def importance_sampling(data: Transitions, policy: Target, discount: float = 0.9
     True
     """
     checks.instance("data", data, Transitions, "a gqlab.Transitions")
-    with _called_policy():
-        check_target(policy, data.n_actions)
-    if isinstance(policy, Operator) and not isinstance(policy, FixedPolicy):
-        raise ValueError(f"policy is {policy!r}, expected a FixedPolicy, or a function of observations")
+    asked = as_policy("policy", policy, data.n_actions, data.observation_size)
     gamma = checks.number("discount", discount, least=0, most=1)
     chunk = data.to_chunk()
     if chunk.probability is None:
         raise ValueError("data have no behaviour probabilities: importance sampling needs them")
-    observations = np.asarray(chunk.observations, dtype=np.float64)
-    with _called_policy():
-        pi = probabilities_of(policy, observations, data.n_actions)
-    assert pi is not None
-    ratio = pi[np.arange(len(pi)), chunk.actions] / chunk.probability
+    pi = asked.probabilities(np.asarray(chunk.observations, dtype=np.float64))
+    with np.errstate(divide="ignore"):  # log 0: the policy never does that
+        log_ratio = np.log(pi[np.arange(len(pi)), chunk.actions]) - np.log(chunk.probability)
     starts = np.flatnonzero(np.append(True, np.diff(chunk.episode) != 0))
     lengths = np.diff(np.append(starts, len(pi)))
     order = np.argsort(-lengths, kind="stable")
     starts, lengths = starts[order], lengths[order]
-    weight, value = np.ones(len(starts)), 0.0
+    # Only proportions of weights count. Products of thousands of ratios leave the finite numbers, their logs do not.
+    log_weight, weight, value = np.zeros(len(starts)), np.ones(len(starts)), 0.0
     for t in range(int(lengths.max())):
         alive = int(np.searchsorted(-lengths, -t))  # the episodes that are longer than t
         rows = starts[:alive] + t
-        weight[:alive] *= ratio[rows]
-        largest = weight.max()
-        if largest == 0:  # the policy does nothing of what was done from here on
+        log_weight[:alive] += log_ratio[rows]
+        if log_weight.max() == -np.inf:  # the policy does nothing of what was done from here on
+            weight[:] = 0.0
             break
-        weight /= largest  # only their proportions count: products of thousands of ratios leave the finite numbers
-        total = weight.sum()
-        value += gamma**t * float(weight[:alive] @ chunk.rewards[rows]) / float(total)
+        weight = np.exp(log_weight - log_weight.max())
+        value += gamma**t * float(weight[:alive] @ chunk.rewards[rows]) / float(weight.sum())
     squares = float((weight**2).sum())
     return ImportanceSampling(value, float(weight.sum()) ** 2 / squares if squares > 0 else 0.0, len(starts))
-
-
-@contextmanager
-def _called_policy() -> Iterator[None]:
-    """What is a target elsewhere is the policy here, in messages too."""
-    try:
-        yield
-    except ValueError as error:
-        raise ValueError(str(error).replace("target", "policy", 1)) from None

@@ -5,18 +5,19 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, is_dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gqlab import operators
 from gqlab.encoders import as_encoder, encoder_from_dict
 from gqlab.encoders.foreign import Foreign
-from gqlab.learn.fit.log_table import probabilities_of
+from gqlab.learn.playing import EVALUATION, Evaluation, play
 from gqlab.operators import FixedPolicy, Greedy, Operator
+from gqlab.operators.saved import operator_from_dict, operator_to_dict
+from gqlab.policies import Policy, as_policy
 from gqlab.support import checks
 from gqlab.support.checks import FloatArray
 from gqlab.support.files import read_arrays, write_arrays
@@ -25,17 +26,8 @@ from gqlab.support.files import read_arrays, write_arrays
 FORMAT = "gqlab.LinearQ 1"
 
 
-class Evaluation(NamedTuple):
-    """The episodes of a policy: their returns, not discounted, with mean and standard deviation."""
-
-    mean: float
-    std: float
-    returns: FloatArray  # (n_episodes,)
-    lengths: NDArray[np.int64]  # (n_episodes,)
-
-
 @dataclass(frozen=True)
-class LinearQ:
+class LinearQ(Policy):
     """Q(s, a) = φ(s)ᵀθ_a, with the encoder that makes φ and the operator that makes a policy of Q.
 
     Parameters
@@ -60,8 +52,10 @@ class LinearQ:
     >>> model = gq.LinearQ([[0.0, 1.0], [1.0, 0.0]], gq.Identity(bias=False, scale=False).fit([[0, 0]]))
     >>> model.q([0.5, 0.25])
     array([0.25, 0.5 ])
-    >>> model.predict([0.5, 0.25]), model.predict([[0.5, 0.25], [0.0, 1.0]])
-    (1, array([1, 0]))
+    >>> action, _ = model.predict([0.5, 0.25])  # the pair (action, state) of Stable-Baselines3
+    >>> action, model.probabilities([[0.5, 0.25], [0.0, 1.0]])
+    (1, array([[0., 1.],
+               [1., 0.]]))
     """
 
     theta: FloatArray
@@ -85,68 +79,90 @@ class LinearQ:
     def __repr__(self) -> str:
         return f"LinearQ({self.n_actions} actions, {self.encoder.n_features_out_} features of a state)"
 
+    def __getattr__(self, name: str) -> Any:
+        if name == "policy":
+            raise AttributeError("LinearQ.policy is called LinearQ.probabilities now")
+        raise AttributeError(f"'LinearQ' object has no attribute {name!r}")
+
     @property
-    def n_actions(self) -> int:
+    def n_actions(self) -> int:  # type: ignore[override]
         """The number of actions."""
         return len(self.theta)
+
+    @property
+    def observation_size(self) -> int:  # type: ignore[override]
+        """The numbers of an observation."""
+        return int(self.encoder.n_features_in_)
 
     def q(self, observation: ArrayLike) -> FloatArray:
         """The action values of one observation, (n_actions,), or of several, (n, n_actions)."""
         rows, single = self._rows(observation)
-        values = self._values(rows)
+        values = self._q(rows)
         return values[0] if single else values
 
-    def policy(self, observation: ArrayLike) -> FloatArray:
+    def _q(self, rows: FloatArray) -> FloatArray:
+        """Q of rows that are checked: of one, as when acting, without the costs of a batch."""
+        if len(rows) != 1:
+            return action_values(self.encoder, self.theta, rows) + self.offset
+        encoded = self.encoder.encode(rows[0])
+        if self.encoder.kind == "dense":
+            return (self.theta @ encoded)[None] + self.offset
+        return (self.theta[:, encoded].sum(axis=1) * self.encoder.value_)[None] + self.offset
+
+    def probabilities(self, observations: ArrayLike) -> FloatArray:
         """The probabilities of the actions under the target's policy: (n_actions,), or (n, n_actions)."""
-        rows, single = self._rows(observation)
-        values = self._policy(rows, self._values(rows))
+        rows, single = self._rows(observations)
+        values = self._own.probabilities(rows)
         return values[0] if single else values
 
-    def _policy(self, rows: FloatArray, q: FloatArray) -> FloatArray:
-        """The target's policy at observations with these action values."""
-        if self.metadata.get("evaluates") == "a function of observations":
-            raise ValueError("policy: this model evaluates a function of observations, which it does not hold: give it")
-        given = probabilities_of(self.target, rows, self.n_actions)
-        return self.target.policy(q) if given is None else given
+    @property
+    def _own(self) -> Policy:
+        """The target's policy at these action values."""
+        if self.metadata.get("evaluates") == "a policy":
+            raise ValueError(
+                "this model has the values of a policy, but not the policy itself: ask that one, or give it"
+            )
+        return as_policy("target", self.target, self.n_actions, self.observation_size, self._q)
 
-    def predict(self, observation: ArrayLike, deterministic: bool = True, seed: int | None = None) -> Any:
-        """The action for one observation, or those for several, (n,).
+    def best(self, observations: ArrayLike) -> NDArray[np.int64]:
+        """The first of the best actions of observations (n, size): (n,)."""
+        return self._q(self._rows(observations)[0]).argmax(axis=1)
 
-        The first of the best actions, or with ``deterministic=False`` one drawn from the target's policy.
+    def predict(
+        self,
+        observation: ArrayLike,
+        *,
+        deterministic: bool = True,
+        state: Any = None,
+        episode_start: Any = None,
+        seed: int | None = None,
+    ) -> tuple[Any, None]:
+        """(action, None) for one observation, or the actions of several, (n,), and None: as Stable-Baselines3 has it.
+
+        The first of the best actions, or with ``deterministic=False`` one drawn from the target's policy, with ``seed``
+        where one is given. ``state`` and ``episode_start`` are not read: a linear policy has no memory.
         """
         rows, single = self._rows(observation)
-        values = self._values(rows)
-        if deterministic:
-            actions = values.argmax(axis=1)
-        else:
-            cumulated = np.cumsum(self._policy(rows, values), axis=1)
-            chance = np.random.default_rng(seed).random((len(rows), 1)) * cumulated[:, -1:]
-            actions = np.minimum((cumulated <= chance).sum(axis=1), self.n_actions - 1)
-        return int(actions[0]) if single else actions
+        if seed is not None:
+            seed = checks.integer("seed", seed, least=0)
+        actions = self.best(rows) if deterministic else self.draw(rows, np.random.default_rng(seed))[0]
+        return (int(actions[0]) if single else actions), None
 
     def value(self, observation: ArrayLike, policy: Any = None) -> Any:
         """Σ_a π(a|s) Q(s, a) of one observation, or of several, (n,): under the target's policy, or a given one.
 
-        ``policy`` is a function of observations (n, size) that gives probabilities (n, n_actions), such as the one that
-        :func:`gqlab.fit` evaluated.
+        ``policy`` is any policy, such as the one that :func:`gqlab.fit` evaluated, or an operator on these values.
         """
         rows, single = self._rows(observation)
-        q = self._values(rows)
-        if policy is None:
-            p = self._policy(rows, q)
-        else:
-            p = checks.array("policy(observation)", policy(rows), q.shape)
-            checks.probabilities("policy(observation)", p)
-        values = (p * q).sum(axis=1)
+        sizes = self.n_actions, self.observation_size
+        asked = self._own if policy is None else as_policy("policy", policy, *sizes, self._q)
+        values = (asked.probabilities(rows) * self._q(rows)).sum(axis=1)
         return float(values[0]) if single else values
 
-    def _values(self, rows: FloatArray) -> FloatArray:
-        """The action values of observations, (n, n_actions)."""
-        return action_values(self.encoder, self.theta, rows) + self.offset
-
-    def _rows(self, observation: ArrayLike) -> tuple[FloatArray, bool]:
-        given = checks.numbers("observation", observation)
+    def _rows(self, observation: Any) -> tuple[FloatArray, bool]:
         n_in = self.encoder.n_features_in_
+        plain = type(observation) is np.ndarray and observation.dtype == np.float64
+        given = observation if plain else checks.numbers("observation", observation)
         single = given.shape == (n_in,) or (n_in == 1 and given.ndim == 0)
         rows = given.reshape(1, -1) if single else given
         if rows.ndim != 2 or rows.shape[1] != n_in:
@@ -155,9 +171,12 @@ class LinearQ:
         return rows, single
 
     def evaluate(
-        self, env: Any, n_episodes: int = 100, deterministic: bool = True, seed: int = 1_000_000
+        self, env: Any, n_episodes: int = 100, *, deterministic: bool = True, seed: int = EVALUATION
     ) -> Evaluation:
         """Returns of so many episodes in an environment, each begun with a seed of its own.
+
+        The actions are those of :meth:`predict`: the best ones, or with ``deterministic=False`` drawn from the target's
+        policy.
 
         Examples
         --------
@@ -166,10 +185,7 @@ class LinearQ:
         >>> gq.LinearQ(np.zeros((3, encoder.n_features_out_)), encoder).evaluate("MountainCar-v0", n_episodes=2).mean
         -200.0
         """
-        from gqlab.learn.environments import play
-
-        n = checks.integer("n_episodes", n_episodes, least=1)
-        return play(self, env, n, deterministic, checks.integer("seed", seed, least=0, below=2**63))
+        return play(self, env, n_episodes, deterministic=deterministic, seed=seed)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model as an .npz file with a JSON header, whole or not at all; no pickle."""
@@ -189,14 +205,27 @@ class LinearQ:
         )
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], encoder: Any = None) -> LinearQ:
-        """The model that :meth:`save` wrote; ``encoder`` where it had one that cannot be saved."""
+    def load(
+        cls, path: str | os.PathLike[str], encoder: Any = None, *, operators: Sequence[type[Operator]] | None = None
+    ) -> LinearQ:
+        """The model that :meth:`save` wrote.
+
+        Parameters
+        ----------
+        path : path
+        encoder : encoder, optional
+            Where it had one that cannot be saved.
+        operators : list of classes, optional
+            The class of its target, where that is an operator of your own: no file has a module imported.
+        """
         arrays = read_arrays(checks.path("path", path))
         header = read_header(arrays, FORMAT, path, ("encoder", "target", "discount", "metadata"))
         return cls(
             theta=arrays["theta"],
             encoder=saved_encoder(header, encoder),
-            target=FixedPolicy(arrays["policy"]) if "policy" in arrays else operator_from_dict(header["target"]),
+            target=FixedPolicy(arrays["policy"])
+            if "policy" in arrays
+            else operator_from_dict(header["target"], operators),
             discount=header["discount"],
             history={name.removeprefix("history."): v for name, v in arrays.items() if name.startswith("history.")},
             metadata=header["metadata"],
@@ -238,19 +267,3 @@ def saved_encoder(header: Mapping[str, Any], given: Any) -> Any:
     if header["encoder"] is None:
         raise ValueError("encoder is missing: the file was saved with a transformer that is not gqlab's; give it again")
     return encoder_from_dict(header["encoder"])
-
-
-def operator_to_dict(target: Operator) -> dict[str, Any]:
-    """An operator with numbers alone, ready for JSON."""
-    values: Any = target
-    if not is_dataclass(values) or isinstance(values, type):
-        return {"name": "Greedy"}  # a policy that was evaluated is not part of Q; what Q offers is the greedy one
-    return {"name": type(target).__name__, **asdict(values)}
-
-
-def operator_from_dict(values: Mapping[str, Any]) -> Operator:
-    """What :func:`operator_to_dict` wrote."""
-    known = {kind.__name__: kind for kind in operators.OPERATORS}
-    if values.get("name") not in known:
-        raise ValueError(f"unknown operator {values.get('name')!r}, expected one of {', '.join(known)}")
-    return known[values["name"]](**{name: value for name, value in values.items() if name != "name"})

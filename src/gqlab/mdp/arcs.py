@@ -1,7 +1,7 @@
 """The transitions of a finite MDP as arrays, and the forms in which they may be given.
 
-*Place* (s·A + a)·S + s' is where (s, a, s') stands in an array of shape (S, A, S) that is read row by row. Whatever the
-form in which an MDP is given, its transitions are kept in the order of their places, without those of probability 0.
+*Place* (s·A + a)·S + s' is the position of (s, a, s') in a flattened array of shape (S, A, S). Whatever the form in
+which an MDP is given, its transitions are kept in the order of their places, without those of probability 0.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from scipy import sparse
 from gqlab.support import checks
 from gqlab.support.checks import FloatArray
 
-#: Up to so many states the sums of rows are taken over whole rows, zeros included, as NumPy takes those of an array:
-#: the order of a sum is part of its last digit, and with it of what an MDP of a given seed has always been.
+#: Up to this many states rows are summed in full, zeros included, as NumPy sums those of an array: the order of a sum
+#: decides its last digit, and with it the MDP that belongs to a given seed.
 WHOLE_ROWS = 2000
 
 #: Numbers of the rows that are laid out at a time.
@@ -41,7 +41,7 @@ class Arcs(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Entries:
+class SparseEntries:
     """Numbers at some places of an (S, A, S) array, in rising order; the others are 0."""
 
     n_states: int
@@ -63,16 +63,16 @@ class Entries:
 
 def is_sparse(value: Any) -> bool:
     """Whether a kernel, or rewards or discounts, come in a sparse form."""
-    return isinstance(value, Entries) or sparse.issparse(value) or _one_per_action(value)
+    return isinstance(value, SparseEntries) or sparse.issparse(value) or _one_per_action(value)
 
 
 def _one_per_action(value: Any) -> bool:
     return isinstance(value, list | tuple) and any(sparse.issparse(matrix) for matrix in value)
 
 
-def entries(name: str, value: Any) -> Entries:
+def entries(name: str, value: Any) -> SparseEntries:
     """One sparse (S·A, S) matrix, or one (S, S) matrix for each action."""
-    if isinstance(value, Entries):
+    if isinstance(value, SparseEntries):
         return value
     if _one_per_action(value):
         A, S = len(value), value[0].shape[-1] if sparse.issparse(value[0]) else -1
@@ -85,13 +85,13 @@ def entries(name: str, value: Any) -> Entries:
         parts = [triples(f"{name}[{a}]", matrix) for a, matrix in enumerate(value)]
         place = np.concatenate([(s * A + a) * S + s_next for a, (s, s_next, _) in enumerate(parts)])
         order = np.argsort(place, kind="stable")
-        found = Entries(S, A, place[order], np.concatenate([data for _, _, data in parts])[order])
+        found = SparseEntries(S, A, place[order], np.concatenate([data for _, _, data in parts])[order])
     else:
         if len(value.shape) != 2 or value.shape[1] == 0 or value.shape[0] == 0 or value.shape[0] % value.shape[1]:
             raise ValueError(f"{name} has shape {value.shape}, expected (S·A, S), or (S, S) for each action in a list")
         _check_size(name, value.shape[1], value.shape[0] // value.shape[1])
         row, s_next, data = triples(name, value)
-        found = Entries(value.shape[1], value.shape[0] // value.shape[1], row * value.shape[1] + s_next, data)
+        found = SparseEntries(value.shape[1], value.shape[0] // value.shape[1], row * value.shape[1] + s_next, data)
     bad = np.flatnonzero(~np.isfinite(found.value))
     if len(bad):
         raise ValueError(f"{name}{found.where(bad[0])} is {found.value[bad[0]]}, expected a finite number")
@@ -99,14 +99,14 @@ def entries(name: str, value: Any) -> Entries:
 
 
 def _check_size(name: str, S: int, A: int) -> None:
-    """An index that was mistyped is no reason to ask for a terabyte."""
+    """Catch a mistyped index before it asks for a terabyte."""
     checks.memory(name, f"for {S} states and {A} actions", 4 * S * A)
     if S * A * S >= 2**63:
-        raise ValueError(f"{name} is for {S} states and {A} actions, whose transitions cannot be numbered")
+        raise ValueError(f"{name} is for {S} states and {A} actions, more than 64-bit numbers can index")
 
 
 def triples(name: str, matrix: Any) -> tuple[NDArray[np.int64], NDArray[np.int64], FloatArray]:
-    """Row, column and value of a sparse matrix, in this order, each place once."""
+    """Row, column and value of a sparse matrix, sorted, each place once."""
     if matrix.dtype.kind not in "biuf":
         raise ValueError(f"{name} is not a matrix of numbers, but of {matrix.dtype}")
     try:
@@ -115,22 +115,22 @@ def triples(name: str, matrix: Any) -> tuple[NDArray[np.int64], NDArray[np.int64
         rows = sparse.csr_array(matrix, dtype=np.float64, copy=True)
         rows.check_format(full_check=True)
     except ValueError as error:
-        raise ValueError(f"{name} is not a sound sparse matrix: {' '.join(str(error).split())}") from None
+        raise ValueError(f"{name} is not a valid sparse matrix: {' '.join(str(error).split())}") from None
     rows.sum_duplicates()
     row = np.repeat(np.arange(rows.shape[0], dtype=np.int64), np.diff(rows.indptr))
     return row, rows.indices.astype(np.int64), rows.data
 
 
-def dense_entries(value: FloatArray) -> Entries:
+def dense_entries(value: FloatArray) -> SparseEntries:
     """The numbers of a dense (S, A, S) array that are not 0."""
     place = np.flatnonzero(value).astype(np.int64)
-    return Entries(value.shape[0], value.shape[1], place, value.reshape(-1)[place])
+    return SparseEntries(value.shape[0], value.shape[1], place, value.reshape(-1)[place])
 
 
-def gathered(columns: dict[str, ArrayLike], n_states: int | None, n_actions: int | None) -> list[Entries]:
+def gathered(columns: dict[str, ArrayLike], n_states: int | None, n_actions: int | None) -> list[SparseEntries]:
     """P, r and γ of the transitions in the columns s, a, s_next, probability, reward and discount.
 
-    Of several with the same (s, a, s') the probabilities are summed, and rewards and discounts are their means.
+    Where several have the same (s, a, s'), probabilities are summed, and rewards and discounts averaged.
     """
     s, a, s_next = (_indices(name, columns[name]) for name in ("s", "a", "s_next"))
     n = len(s)
@@ -154,7 +154,7 @@ def gathered(columns: dict[str, ArrayLike], n_states: int | None, n_actions: int
     place = (s[used] * A + a[used]) * S + s_next[used]
     order = np.argsort(place, kind="stable")
     used = used[order]
-    return [Entries(S, A, *column) for column in _merged(place[order], p[used], r[used], gamma[used])]
+    return [SparseEntries(S, A, *column) for column in _merged(place[order], p[used], r[used], gamma[used])]
 
 
 def _merged(place: NDArray[np.int64], p: FloatArray, *others: FloatArray) -> list[tuple[NDArray[np.int64], FloatArray]]:
@@ -164,7 +164,7 @@ def _merged(place: NDArray[np.int64], p: FloatArray, *others: FloatArray) -> lis
         return [(place, column) for column in (p, *others)]
     kept = place[begin]
     total = np.add.reduceat(p, begin)
-    alone = np.diff(begin, append=len(place)) == 1  # as it was given, without a rounding
+    alone = np.diff(begin, append=len(place)) == 1  # as it was given, not rounded
     means = [np.where(alone, x[begin], np.add.reduceat(p * x, begin) / total) for x in others]
     return [(kept, column) for column in (total, *means)]
 
@@ -186,7 +186,7 @@ def _column(name: str, value: ArrayLike, n: int) -> FloatArray:
 # --- Kernels --------------------------------------------------------------------------------------------------------
 
 
-def check_kernel(P: Entries, terminal: NDArray[np.bool_]) -> None:
+def check_kernel(P: SparseEntries, terminal: NDArray[np.bool_]) -> None:
     """Every row of a state that is not terminal holds probabilities that sum to 1."""
     S, A = P.n_states, P.n_actions
     bad = np.flatnonzero((P.value < 0) & ~terminal[P.place // (S * A)])
@@ -204,12 +204,12 @@ def check_kernel(P: Entries, terminal: NDArray[np.bool_]) -> None:
         raise ValueError(f"transition[{s}, {a}] sums to {total[s, a]:.12g}, expected 1")
 
 
-def normalised(P: Entries, terminal: NDArray[np.bool_]) -> Entries:
+def normalised(P: SparseEntries, terminal: NDArray[np.bool_]) -> SparseEntries:
     """The transitions of states that are not terminal, with rows that sum to 1."""
     S, A = P.n_states, P.n_actions
     keep = (P.value > 0) & ~terminal[P.place // (S * A)]
     place, value = (P.place, P.value) if keep.all() else (P.place[keep], P.value[keep])
-    return Entries(S, A, place, value / row_sums(place, value, S, S * A)[place // S])
+    return SparseEntries(S, A, place, value / row_sums(place, value, S, S * A)[place // S])
 
 
 def row_sums(place: NDArray[np.int64], value: FloatArray, S: int, n_rows: int) -> FloatArray:
@@ -228,14 +228,14 @@ def row_sums(place: NDArray[np.int64], value: FloatArray, S: int, n_rows: int) -
 
 
 class Given(NamedTuple):
-    """Rewards or discounts: of the transitions of a kernel, and what is known of all places."""
+    """Rewards or discounts: those of the kernel's transitions, and what is known about all other places."""
 
     of_arcs: FloatArray  # (n,)
     dense: FloatArray | None  # (S, A, S), where that was given
     elsewhere: FloatArray  # (S, A, 1) or (1, 1, 1): at places without a transition
 
 
-def given(name: str, value: Any, P: Entries) -> Given:
+def given(name: str, value: Any, P: SparseEntries) -> Given:
     """A number, an (S, A) array, an (S, A, S) array or a sparse form."""
     S, A = P.n_states, P.n_actions
     if is_sparse(value):
@@ -257,7 +257,7 @@ def given(name: str, value: Any, P: Entries) -> Given:
 
 
 def rows_by_length(first: NDArray[Any]) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
-    """For each length that rows first[k] … first[k + 1] − 1 have: which k, (R,), and their numbers, (R, length)."""
+    """For each length among the rows first[k] … first[k + 1] − 1: its rows k, (R,), and their indices, (R, length)."""
     lengths = np.diff(first)
     for n in np.unique(lengths[lengths > 0]):
         yield np.flatnonzero(lengths == n), first[:-1][lengths == n, None] + np.arange(n)

@@ -15,7 +15,7 @@ from scipy.sparse.csgraph import breadth_first_order, connected_components
 
 from gqlab.support.checks import FloatArray
 
-#: Stands in for the probability of a move that is too unlikely to be a number.
+#: Replaces the probability of a move that is too small for a float.
 TINY = 1e-300
 
 
@@ -48,7 +48,7 @@ def stationary_distribution(kernel: FloatArray) -> FloatArray:
     """
     K = np.array(kernel, dtype=np.float64)
     n = K.shape[-1]
-    for k in range(n - 1, 0, -1):  # leave state k out: its visits are passed on to the states below
+    for k in range(n - 1, 0, -1):  # eliminate state k: its visits are passed on to the states below
         K[..., :k, k] /= np.maximum(K[..., k, :k].sum(axis=-1), TINY)[..., None]
         K[..., :k, :k] += K[..., :k, k, None] * K[..., None, k, :k]
     mu = np.zeros(K.shape[:-1])
@@ -64,7 +64,7 @@ def long_run_distribution(kernel: FloatArray, start: FloatArray) -> FloatArray:
     support = kernel.reshape(-1, *kernel.shape[-2:])[0] > 0
     classes = recurrent_classes(support)
     transient = np.setdiff1d(np.arange(kernel.shape[-1]), np.concatenate(classes))
-    # Where the chain is absorbed: leave out the transient states one by one, as above without a subtraction.
+    # Where the chain is absorbed: eliminate the transient states one by one, again without a subtraction.
     K = np.array(kernel, dtype=np.float64)
     mass = np.array(np.broadcast_to(start, K.shape[:-1]))
     for k in transient:

@@ -12,7 +12,7 @@ symbol                  shape        meaning
 ======================  ===========  ==========================================================================
 
 A terminal state is never the ``s`` of a sample (s, a, r, s'); its rows of ``transition`` are not read. The arrays of
-shape (S, A, S) are kept where they were given, and made when they are asked for where they were not.
+shape (S, A, S) are kept if they were given, and otherwise made when they are first asked for.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from gqlab.mdp import arcs, chains, large_chains, toy_text
-from gqlab.mdp.arcs import Arcs, Entries, Given
+from gqlab.mdp.arcs import Arcs, Given, SparseEntries
 from gqlab.support import checks
 from gqlab.support.checks import FloatArray
 
-#: MDPs with at most so many states, and numbers of an (S, A, S) array, are computed with as dense arrays.
+#: MDPs with at most this many states, and numbers in an (S, A, S) array, are handled as dense arrays.
 SMALL_STATES, SMALL_NUMBERS = 500, 1 << 23
 
 
@@ -50,7 +50,7 @@ class FiniteMDP(checks.Frozen):
 
     Examples
     --------
-    Two states; the only action moves to the other one, and leaving state 0 pays 1.
+    Two states; the only action moves to the other one, and leaving state 0 yields reward 1.
 
     >>> import gqlab as gq
     >>> mdp = gq.FiniteMDP([[[0, 1]], [[1, 0]]], [[1], [0]], discount=0.9)
@@ -111,8 +111,8 @@ class FiniteMDP(checks.Frozen):
             raise ValueError(f"initial[{bad[0]}] is {p0[bad[0]]}, but state {bad[0]} is terminal")
         return checks.frozen(p0 / p0.sum())
 
-    def _keep_dense(self, P: FloatArray | None, reward: Given, discount: Given, kernel: Entries) -> None:
-        """Keep the (S, A, S) arrays that were given, and for the others what stands where there is no transition."""
+    def _keep_dense(self, P: FloatArray | None, reward: Given, discount: Given, kernel: SparseEntries) -> None:
+        """Keep the (S, A, S) arrays that were given, and for the others the values where there is no transition."""
         if P is not None:
             P[self.terminal] = 0.0
             P.reshape(-1)[kernel.place] = kernel.value
@@ -125,7 +125,7 @@ class FiniteMDP(checks.Frozen):
 
     @cached_property
     def transition(self) -> FloatArray:
-        """``P(s'|s,a)``, (S, A, S), made when it is first asked for if it was not given so."""
+        """``P(s'|s,a)``, (S, A, S), made when it is first asked for, unless it was given in this form."""
         return self._dense("transition", np.zeros((1, 1, 1)), self.arcs.probability)
 
     @cached_property
@@ -156,7 +156,7 @@ class FiniteMDP(checks.Frozen):
 
     @property
     def is_small(self) -> bool:
-        """Whether dense arrays are computed with."""
+        """Whether computations use dense arrays."""
         S, A = self._shape
         return S <= SMALL_STATES and S * A * S <= SMALL_NUMBERS
 
@@ -170,7 +170,7 @@ class FiniteMDP(checks.Frozen):
         return np.full(self.n_states, 1 / self.n_states) if self.initial is None else self.initial
 
     def at(self, s: NDArray[np.intp], a: NDArray[np.intp], s_next: NDArray[np.intp]) -> tuple[FloatArray, ...]:
-        """P, r and γ of given transitions, (n,) each, of those too that cannot happen."""
+        """P, r and γ of given transitions, (n,) each, including impossible ones."""
         S, A = self._shape
         place = (np.asarray(s, dtype=np.int64) * A + a) * S + s_next
         own = self.arcs.row * S + self.arcs.s_next
@@ -212,8 +212,8 @@ class FiniteMDP(checks.Frozen):
     def sparse_chain(self, policy: FloatArray) -> Any:
         """The same for one policy (S, A) as a sparse matrix, (S, S), or (S + 1, S + 1) where something is terminal.
 
-        There state S stands for the restart: into it instead of a terminal state, and out of it as ``initial`` says.
-        Watched in the other states alone, this is the chain with restarts.
+        In that case state S stands for the restart: it is entered instead of a terminal state, and left according to
+        ``initial``. Restricted to the other states, this is the chain with restarts.
         """
         K = self.over_actions(policy, self.arcs.probability)
         if self.initial is None or not self.terminal.any():
@@ -240,8 +240,8 @@ class FiniteMDP(checks.Frozen):
         """μ (S,): the stationary distribution of the chain under ``policy`` (S, A); 0 on terminal states.
 
         A chain with several recurrent classes has no single μ: ``ValueError``, with the states of two of them. Up to
-        500 states every entry has full relative accuracy. Above, μ is right to 1e-12 in total variation, which is
-        certified (:mod:`gqlab.mdp.large_chains`), or a ``ValueError`` says what was reached.
+        500 states every entry has full relative accuracy. Above, μ is certified to be right to 1e-12 in total variation
+        (:mod:`gqlab.mdp.large_chains`), or a ``ValueError`` says what accuracy was reached.
         """
         pi = checks.array(name, policy, (self.n_states, self.n_actions))
         checks.probabilities(name, pi, skip=self.terminal)
@@ -281,8 +281,8 @@ class FiniteMDP(checks.Frozen):
         ----------
         s, a, s_next : (n,) arrays of whole numbers
         probability, reward, discount : (n,) arrays, or one number for all
-            Of several transitions with the same (s, a, s') the probabilities are summed, and rewards and discounts are
-            their means, weighted by probability.
+            Where several transitions have the same (s, a, s'), probabilities are summed, and rewards and discounts
+            averaged with the probabilities as weights.
         n_states, n_actions : int, optional
             Default: one more than the largest number that occurs.
         terminal, initial
@@ -290,7 +290,7 @@ class FiniteMDP(checks.Frozen):
 
         Examples
         --------
-        Two states; the only action moves to the other one, and leaving state 0 pays 1.
+        Two states; the only action moves to the other one, and leaving state 0 yields reward 1.
 
         >>> import gqlab as gq
         >>> mdp = gq.FiniteMDP.from_transitions([0, 1], [0, 0], [1, 0], 1.0, reward=[1, 0], discount=0.9)
@@ -331,7 +331,7 @@ class FiniteMDP(checks.Frozen):
         number[keep] = np.arange(n)
         inside = (number[x.s] >= 0) & (number[x.s_next] >= 0)
         place = ((number[x.s] * A + x.a) * n + number[x.s_next])[inside]
-        P, r = (Entries(n, A, place, column[inside]) for column in (x.probability, x.reward))
+        P, r = (SparseEntries(n, A, place, column[inside]) for column in (x.probability, x.reward))
         scalar = checks.plain_array("discount", discount).ndim == 0
         gamma = discount if scalar else checks.array("discount", discount, (S, A, S))[np.ix_(keep, np.arange(A), keep)]
         mdp = cls(P, r, gamma, terminal[keep], initial[keep])
@@ -340,8 +340,8 @@ class FiniteMDP(checks.Frozen):
         return mdp
 
 
-def _kernel(transition: Any) -> tuple[Entries, FloatArray | None]:
-    """P as its entries, and as it was given, if that was an (S, A, S) array."""
+def _kernel(transition: Any) -> tuple[SparseEntries, FloatArray | None]:
+    """P as its entries, and as the (S, A, S) array that was given, if it was one."""
     if arcs.is_sparse(transition):
         return arcs.entries("transition", transition), None
     P = checks.array("transition", transition, (None, None, None))
@@ -362,7 +362,7 @@ def _terminal(terminal: ArrayLike | None, S: int) -> NDArray[np.bool_]:
     return out
 
 
-def _discount(discount: Any, P: Entries) -> Given:
+def _discount(discount: Any, P: SparseEntries) -> Given:
     """γ in [0, 1): a number, an (S, A, S) array or a sparse form."""
     if not arcs.is_sparse(discount):
         if checks.plain_array("discount", discount).ndim == 0:

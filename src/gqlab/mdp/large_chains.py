@@ -1,17 +1,17 @@
-"""Large sparse Markov chains: stationary distributions that are certified, absorption, and linear systems.
+"""Large sparse Markov chains: certified stationary distributions, absorption, and linear systems.
 
-``K`` is a stochastic matrix in SciPy's CSR form. With Q = K − I, off its diagonal as K and with rows that sum to 0, μ
-is the distribution with μQ = 0. An approximation m of it leaves a residual ρ = mQ. Take a state z, and let h_i be the
-mean time to z from i: (−Qh)_i = 1 for i ≠ z, h_z = 0. Without z, −Q has an inverse, which is not negative and whose
-rows sum to h, so that m differs from μ by at most
+``K`` is a stochastic matrix in SciPy's CSR form. With Q = K − I, which equals K off its diagonal and has rows that sum
+to 0, μ is the distribution with μQ = 0. An approximation m of it leaves a residual ρ = mQ. Take a state z, and let h_i
+be the mean time to z from i: (−Qh)_i = 1 for i ≠ z, h_z = 0. With z removed, −Q has a nonnegative inverse whose rows
+sum to h, so that m differs from μ by at most
 
     e = Σ_{i≠z} |ρ_i| h_i
 
 in total variation. Any h' ≥ 0 with (−Qh')_i ≥ c > 0 for i ≠ z and h'_z = 0 has h ≤ h'/c: an h' from any method, once
-this inequality is checked, makes e a bound that holds. ρ is taken with the longest floats that NumPy has, its own
-rounding is counted in, and m is corrected until e ≤ ``TOLERANCE``.
+this inequality is checked, makes e a valid bound. ρ is computed in NumPy's longest floats, its own rounding is
+included, and m is corrected until e ≤ ``TOLERANCE``.
 
-A chain that mixes too slowly for that, and whose states can be ordered such that its moves are short, is eliminated
+A chain that mixes too slowly for that, and whose states can be ordered so that its moves are short, is eliminated
 state by state without a subtraction (Grassmann, Taksar and Heyman, 1985): every entry then has full relative accuracy.
 """
 
@@ -33,19 +33,19 @@ from gqlab.support.checks import FloatArray
 LONG_UNIT = np.finfo(np.longdouble).eps / 2
 UNIT = np.finfo(np.float64).eps / 2
 
-#: The largest e of a distribution; where the longest floats are doubles, what these can certify.
+#: The largest e that is accepted; larger where NumPy's longest floats are doubles, which cannot certify as much.
 TOLERANCE = 1e-12 if LONG_UNIT < 1e-18 else 1e-8
 
-#: The largest residual of a linear system, relative to its terms.
+#: The largest residual of a linear system that is accepted, relative to its terms.
 RESIDUAL = 1e-13
 
-#: Chains of at most so many states are eliminated as dense matrices: at first, and where nothing else works.
+#: Chains of at most this many states are eliminated as dense matrices: right away, and where nothing else works.
 DENSE, DENSE_AT_LAST = 500, 3000
 
-#: Numbers of a band, and multiplications, that an elimination may need.
+#: The most numbers in a band, and the most multiplications, of an elimination.
 BAND_NUMBERS, BAND_WORK = 50_000_000, 2e10
 
-#: Steps of the power method before the first correction, corrections, and those of GMRES: in a round, rounds.
+#: Steps of the power method before the first correction; corrections; GMRES steps in a round, and rounds.
 POWER_STEPS, CORRECTIONS, KRYLOV, RESTARTS = 100, 6, 40, 6
 
 
@@ -63,7 +63,7 @@ def long_run_distribution(K: Any, classes: list[NDArray[np.intp]], start: FloatA
 def absorbed(K: Any, classes: list[NDArray[np.intp]], start: Any) -> FloatArray:
     """The probability that the chain ends in each class: y(I − K) = start on the transient states, y their visits.
 
-    A residual of y moves at most as much probability as its entries sum to.
+    A residual of y changes the result by at most the sum of its entries.
     """
     label = np.full(K.shape[0], -1)
     for k, members in enumerate(classes):
@@ -76,7 +76,7 @@ def absorbed(K: Any, classes: list[NDArray[np.intp]], start: Any) -> FloatArray:
     moves = leave[:, transient].tocoo()
     off = moves.row != moves.col
     among = sparse.csr_array((moves.data[off], (moves.row[off], moves.col[off])), shape=moves.shape)
-    # 1 − K_ii as the sum of the moves away: rounding does not make it 0.
+    # 1 − K_ii as the sum of the moves away, so that rounding cannot make it 0.
     others = leave.tocoo()
     away = np.bincount(others.row, np.where(others.col == transient[others.row], 0.0, others.data), len(transient))
     A = sparse.diags_array(away, format="csr") - among.T.tocsr()
@@ -102,8 +102,8 @@ def stationary_distribution(K: Any) -> FloatArray:
     if n <= DENSE_AT_LAST:
         return chains.stationary_distribution(K.toarray())
     raise ValueError(
-        f"the stationary distribution of its chain of {n} states is certain to {reached:.1e} in total variation only, "
-        f"expected {TOLERANCE:g}: the chain mixes too slowly"
+        f"the stationary distribution of its chain of {n} states is certified only to {reached:.1e} in total "
+        f"variation, expected {TOLERANCE:g}: the chain mixes too slowly"
     )
 
 
@@ -111,7 +111,7 @@ def stationary_distribution(K: Any) -> FloatArray:
 
 
 class _Generator:
-    """Q of a chain, and the systems with I − J of its jumps J: K without staying, with rows that sum to 1 again."""
+    """Q of a chain, and systems with I − J, where J are its jumps: K without staying put, rescaled to rows of sum 1."""
 
     def __init__(self, K: Any) -> None:
         off = sparse.csr_array(K, copy=True)
@@ -131,7 +131,7 @@ class _Generator:
         self.long_into = into.astype(np.longdouble)
 
     def power(self) -> FloatArray:
-        """μ, roughly, by the power method on the jumps. A tenth of them are left out, so that no period hinders it."""
+        """μ, roughly, by the power method on the jumps; a tenth of them are suppressed, so that periods do no harm."""
         nu = np.full(self.n, 1 / self.n)
         for _ in range(POWER_STEPS):
             following = 0.1 * nu + 0.9 * (self.back @ nu)
@@ -154,12 +154,12 @@ class _Generator:
         return LinearOperator((self.n, self.n), matvec=apply, dtype=np.float64)
 
     def residual(self, mu: Any) -> tuple[Any, Any]:
-        """ρ = μQ, and what its rounding may have changed."""
+        """ρ = μQ, and a bound on its rounding error."""
         into, out = self.long_into @ mu, self.long_rate * mu
         return into - out, LONG_UNIT * ((self.in_counts + 1) * into + (self.out_counts + 2) * out)
 
     def times(self, z: int, about: float) -> FloatArray:
-        """h' ≥ h, the mean times to z, (n,); infinite if that could not be checked."""
+        """h' ≥ h, an upper bound on the mean times to z, (n,); infinite if it could not be verified."""
         b = 1 / self.rate
         b[z] = 0.0
         h = krylov(self.without(z, self.jumps), b, 1e-6, np.where(np.arange(self.n) == z, 0.0, about))
@@ -172,7 +172,7 @@ class _Generator:
 
 
 def _corrected(K: Any) -> tuple[FloatArray, float]:
-    """μ, corrected until it is certain, and the e that was reached."""
+    """μ, corrected until it is certified, and the e that was reached."""
     Q = _Generator(K)
     mu = Q.power().astype(np.longdouble)
     z = int(np.argmax(mu))
@@ -198,7 +198,7 @@ def _corrected(K: Any) -> tuple[FloatArray, float]:
 
 
 def krylov(A: Any, b: FloatArray, rtol: float, x0: FloatArray | None = None) -> FloatArray:
-    """Ax ≈ b by GMRES; how well, the caller finds out."""
+    """Ax ≈ b by GMRES; the caller checks how well."""
     x, _ = gmres(A, b, x0=x0, rtol=rtol, atol=0.0, restart=KRYLOV, maxiter=RESTARTS)
     return np.asarray(x)
 
@@ -207,7 +207,7 @@ def krylov(A: Any, b: FloatArray, rtol: float, x0: FloatArray | None = None) -> 
 
 
 def bandwidth(K: Any, order: NDArray[Any]) -> int:
-    """The longest move of the chain, if its states stand in this order."""
+    """The longest move of the chain when its states are in this order."""
     position = np.empty(len(order), dtype=np.int64)
     position[order] = np.arange(len(order))
     moves = K.tocoo()
@@ -215,7 +215,7 @@ def bandwidth(K: Any, order: NDArray[Any]) -> int:
 
 
 def _eliminated(K: Any, order: NDArray[Any], band: int) -> FloatArray:
-    """μ by elimination in this order. The band is kept row by row, so that within it (i, j) is number 2·band·i + j."""
+    """μ by elimination in this order. The band is stored row by row, so that (i, j) is number 2·band·i + j of it."""
     n, b = K.shape[0], max(1, band)
     position = np.empty(n, dtype=np.int64)
     position[order] = np.arange(n)
@@ -243,7 +243,7 @@ def _eliminated(K: Any, order: NDArray[Any], band: int) -> FloatArray:
 
 
 def solve(A: Any, b: FloatArray, what: str, x0: FloatArray | None = None) -> FloatArray:
-    """x with Ax = b for a sparse A whose diagonal dominates, by GMRES, else by LU where that stays sparse.
+    """x with Ax = b for a sparse, diagonally dominant A, by GMRES, or else by LU where that stays sparse.
 
     It is accepted if max |b − Ax| is at most ``RESIDUAL`` times the largest sum of the terms of a row.
     """
@@ -258,13 +258,13 @@ def solve(A: Any, b: FloatArray, what: str, x0: FloatArray | None = None) -> Flo
             x, reached = _refine(A, sizes, b, splu(A.tocsc()).solve, None)
     if reached > RESIDUAL:
         raise ValueError(
-            f"{what}: the system of {len(b)} equations is solved to {reached:.1e} only, expected {RESIDUAL:g}"
+            f"{what}: the system of {len(b)} equations is solved only to {reached:.1e}, expected {RESIDUAL:g}"
         )
     return x
 
 
 def _refine(A: Any, sizes: Any, b: FloatArray, step: Any, x0: FloatArray | None) -> tuple[FloatArray, float]:
-    """x, improved as long as that helps, and max |b − Ax| relative to the largest terms."""
+    """x, refined as long as that helps, and max |b − Ax| relative to the largest terms."""
     x = np.zeros(len(b)) if x0 is None else x0
     best, found = np.inf, x
     for _ in range(CORRECTIONS + 2):

@@ -36,10 +36,10 @@ def environment_table(env_id: str, kwargs: dict[str, Any]) -> tuple[Any, FloatAr
             f"env_id is {checks.shown(env_id)}, expected the name of an environment such as 'FrozenLake-v1'"
         )
     try:
-        with warnings.catch_warnings(record=True) as caught:  # of an error only the last word counts
+        with warnings.catch_warnings(record=True) as caught:  # warnings are dropped: only the error counts
             warnings.simplefilter("always")
             env = gymnasium.make(env_id, **kwargs)
-    except Exception as error:  # Gymnasium's own, and whatever an environment raises for a wrong keyword
+    except Exception as error:  # from Gymnasium, or whatever an environment raises for a wrong keyword
         raise ValueError(_refused(env_id, kwargs, error)) from None
     for warning in caught:
         warnings.warn(warning.message, warning.category, stacklevel=3)
@@ -52,8 +52,10 @@ def environment_table(env_id: str, kwargs: dict[str, Any]) -> tuple[Any, FloatAr
         env.close()
     if table is None or initial is None:
         raise ValueError(f"{env_id} has no table P with an initial distribution: only toy-text environments have one")
-    if fickle:  # the destination changes in step(), by a coin that P does not know
-        raise ValueError(f"fickle_passenger is {fickle!r}: the table P of {env_id} does not know of it, expected False")
+    if fickle:  # the destination changes at random in step(), which P does not describe
+        raise ValueError(
+            f"fickle_passenger is {fickle!r}: the table P of {env_id} does not describe it, expected False"
+        )
     is_grid = len(shape) == 2 and shape[0] * shape[1] == len(table)  # Taxi's map has fewer cells than states
     return table, np.asarray(initial, dtype=np.float64), (int(shape[0]), int(shape[1])) if is_grid else None
 
@@ -75,7 +77,7 @@ def read_table(table: Any) -> TextTable:
     rows = [(s, a, *entry) for s in range(S) for a in range(A) for entry in table[s][a]]
     s, a, p, s_next, r, ends = (np.array(column) for column in zip(*rows, strict=True))
     place, k = np.unique((s.astype(np.int64) * A + a) * S + s_next, return_inverse=True)
-    # Summed up in the order of the table.
+    # Summed in the order of the table.
     sums = [np.bincount(k, weights=p * weight, minlength=len(place)) for weight in (1.0, r, ends)]
     total, rewards, ended = np.array(sums, dtype=np.float64)
     reward = np.divide(rewards, total, out=np.zeros(len(place)), where=total > 0)
@@ -98,5 +100,5 @@ def reachable(table: TextTable, first: NDArray[np.bool_]) -> tuple[NDArray[np.in
     terminal[table.s_next[(table.ended > 0) & live[table.s]]] = True
     mixed = np.flatnonzero(live & terminal)
     if len(mixed):
-        raise ValueError(f"P: arriving in state {mixed[0]} ends the episode at some times only, which is not supported")
+        raise ValueError(f"P: arriving in state {mixed[0]} ends the episode only sometimes, which is not supported")
     return np.flatnonzero(live | terminal), terminal

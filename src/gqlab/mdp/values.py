@@ -17,7 +17,7 @@ from gqlab.support.checks import FloatArray
 #: The Bellman residual of large MDPs, relative to 1 + max |V|, and the rounds of policy iteration that may lead to it.
 BELLMAN, MOST_ROUNDS = 1e-13, 500
 
-#: The first rounds, in which no policy is solved for, and in the others the times that values are passed on.
+#: The first rounds, in which policies are not solved exactly; and the sweeps of value iteration in all later ones.
 QUICK_ROUNDS, SWEEPS = 25, 50
 
 
@@ -45,7 +45,7 @@ def action_value(mdp: FiniteMDP, value: FloatArray) -> FloatArray:
 
 
 def optimal_value(mdp: FiniteMDP) -> FloatArray:
-    """The largest discounted value in every state, (S,): by policy iteration, of large MDPs by a modified one."""
+    """The largest discounted value in every state, (S,), by policy iteration; modified for large MDPs."""
     if not mdp.is_small:
         return _modified_policy_iteration(mdp)
     policy = np.eye(mdp.n_actions)[np.zeros(mdp.n_states, dtype=int)]
@@ -53,7 +53,7 @@ def optimal_value(mdp: FiniteMDP) -> FloatArray:
         V = policy_value(mdp, policy)
         Q = action_value(mdp, V)
         kept = (policy * Q).sum(axis=-1)
-        # An action replaces another only if it gains more than rounding: policies do not repeat.
+        # An action replaces another only if it gains more than rounding, so that no policy occurs twice.
         better = Q.max(axis=-1) > kept + 1e-12 * (1 + np.abs(kept))
         if not better.any():
             return V
@@ -61,11 +61,11 @@ def optimal_value(mdp: FiniteMDP) -> FloatArray:
 
 
 def _modified_policy_iteration(mdp: FiniteMDP) -> FloatArray:
-    """Policies are followed, not solved for, as long as that leads on quickly: ``QUICK_ROUNDS``.
+    """For ``QUICK_ROUNDS`` rounds policies are evaluated only approximately.
 
-    Where it does not, they are solved for, which leads on with certainty, and between two of them values are passed on
-    from state to state ``SWEEPS`` times: on a long line each round alone would pass them on by one. V is accepted when
-    max |max_a Q − V| is as small as rounding allows: ``BELLMAN``.
+    If that does not converge, they are solved exactly, which always makes progress, with ``SWEEPS`` sweeps of value
+    iteration in between: on a long line of states a round without them would propagate values by one state only. V is
+    accepted when max |max_a Q − V| is as small as rounding allows: ``BELLMAN``.
     """
     V = np.zeros(mdp.n_states)
     for k in range(MOST_ROUNDS):

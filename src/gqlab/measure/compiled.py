@@ -29,7 +29,7 @@ class Walks(NamedTuple):
 
     first: Any  # (n_rows + 1,)
     next_state: Any  # (n,)  within its problem
-    cumulative: Any  # (n,)  probabilities, summed up within each row
+    cumulative: Any  # (n,)  cumulative probabilities within each row
     reward: Any  # (n,)
     terminal: Any  # (S,)
     start_state: Any  # (n_start,)
@@ -49,7 +49,7 @@ class ExactTables(NamedTuple):
     C_inverse: Any  # (n_problems · d²,)
     b: Any  # (n_problems · d,)
     K: Any  # (S · d,)  the column of each next state
-    leads_on: Any  # (S,)  whether that is not zero: nothing is bootstrapped from a terminal state
+    leads_on: Any  # (S,)  whether it is nonzero: nothing is bootstrapped from a terminal state
     problem: int
     first_state: int
     n_states: int
@@ -101,7 +101,7 @@ def exact_terms(exact, work, with_gradient, d, A):
 
 @rule
 def cumulate_policy(exact, work, d, A):
-    """π_θ(a|s) at ``work.theta``, summed up over a, into ``work.policy``."""
+    """The cumulative sums of π_θ(a|s) over a, at ``work.theta``, into ``work.policy``."""
     for s in range(exact.n_states):
         row = (exact.first_state + s) * A
         for a in range(A):
@@ -133,7 +133,7 @@ def first_of_walk(walks, random_word):
 
 @rule
 def walk(walks, policy, walk_key, n_steps, A):
-    """The mean reward of ``n_steps`` under a policy, (S · A,), summed up over the actions of each state.
+    """The mean reward of ``n_steps`` steps under a policy, given as cumulative sums over the actions, (S · A,).
 
     Step t takes words 3t + 1 (the action), 3t + 2 (the next state) and 3t + 3 (a restart) of the key; word 0 is the
     first state.
@@ -161,7 +161,7 @@ def stretch(walks, policy, walk_key, s, first, last, A):
 
 
 def exact_tables(problems: Sequence[Problem], kinds: Sequence[type]) -> ExactTables:
-    """The tables of several problems behind one another; ``kinds`` as in :func:`gqlab.samples.tables.join_tables`."""
+    """The tables of several problems, concatenated; ``kinds`` as in :func:`gqlab.samples.tables.join_tables`."""
     A = problems[0].mdp.n_actions
     n_states = np.array([problem.mdp.n_states for problem in problems])
     moments = [problem.exact.moments for problem in problems]
@@ -202,13 +202,13 @@ def walk_tables(problems: Sequence[Problem]) -> Walks:
 
 
 def cumulated(p: FloatArray) -> FloatArray:
-    """Distributions summed up along their last axis, to 1 exactly at its end."""
+    """Cumulative sums of distributions along their last axis, exactly 1 at its end."""
     total = np.cumsum(p, axis=-1)
     return np.ascontiguousarray(total / np.where(total[..., -1:] > 0, total[..., -1:], 1.0))
 
 
 def cumulated_rows(p: FloatArray, first: NDArray[np.intp]) -> FloatArray:
-    """The same of distributions behind one another: row k is first[k] … first[k + 1] − 1."""
+    """The same for concatenated distributions: row k is first[k] … first[k + 1] − 1."""
     out = np.empty(len(p))
     for _, rows in rows_by_length(first):
         out[rows] = cumulated(p[rows])

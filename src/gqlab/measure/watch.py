@@ -1,8 +1,8 @@
 """Watches: what a run sees of itself at every update, inside the loop.
 
-A record tells of one iterate in a thousand. The lowest, the mean and the largest ‖∇J‖² of a run are statistics of *all*
-its iterates, so they are taken where all of them pass: in the loop, by the compiled exact quantities and walks of
-:mod:`gqlab.measure.compiled`.
+A record shows one iterate in a thousand. The lowest, the mean and the largest ‖∇J‖² of a run are statistics of *all*
+its iterates, so they are computed where every iterate passes: in the loop, by the compiled exact quantities and walks
+of :mod:`gqlab.measure.compiled`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Watch:
         The exact ‖∇J(θ)‖², the exact J(θ), or r̂: the mean reward of a walk of ``n_steps`` under π_θ, with random
         numbers of its own.
     every : int
-        Look at every so many-th update only, from an offset that each run draws: the mean over these is an unbiased
+        Look at every ``every``-th update only, from a random offset of each run: the mean over these is an unbiased
         estimate of the mean over all (exactly so where ``every`` divides their number). A lowest and a largest value
         need ``every=1``.
     n_steps : int
@@ -64,12 +64,12 @@ class Watch:
         object.__setattr__(self, "n_steps", checks.integer("n_steps", self.n_steps, least=1, below=2**24))
 
     def cost(self, n_states: int) -> int:
-        """The work of a look, as so many samples."""
+        """The cost of one look, in samples."""
         return 2 * n_states if self.quantity != "reward" else n_states + self.n_steps
 
 
 class Watched(NamedTuple):
-    """Of all looks up to each record, the recorded iterate included; (n_runs, n_records) each, NaN before the first."""
+    """Statistics of all looks up to and including each record; (n_runs, n_records) each, NaN before the first."""
 
     lowest: FloatArray
     mean: FloatArray
@@ -91,7 +91,7 @@ def watches(value: Watch | Iterable[Watch] | None) -> tuple[Watch, ...]:
 
 
 def check_watches(chosen: tuple[Watch, ...], problem: Problem) -> None:
-    """A walk needs to act: the operator's compiled part must have the method for it."""
+    """A walk has to act, so the operator's compiled part needs the method for it."""
     if any(watch.quantity == "reward" for watch in chosen) and not hasattr(problem.target.compiled, "act"):
         raise ValueError(
             f"watch: 'reward' needs a compiled policy, and {problem.target.compiled.__name__} has no method "
@@ -189,7 +189,7 @@ class Watching(NamedTuple):
 
 @rule
 def due(run, every, u, stream):
-    """Whether a quantity is looked at after update u: never (0), always (1), or from an offset of the run's own on."""
+    """Whether a quantity is looked at after update u: never (0), always (1), or periodically from its offset on."""
     if every <= 1:
         return every == 1
     return u % every == below(word(key(run, WATCH_OFFSET), stream), every)

@@ -13,7 +13,7 @@ FixedPolicy     Σ π(a|s) q_a                             π(a|s)
 ==============  =======================================  ================================
 
 The NumPy face is batched over leading axes of ``q`` (..., S, A) and serves the exact quantities; the compiled part, the
-class in ``compiled``, serves the updates. Neither is made from the other: each is a check of the other.
+class in ``compiled``, serves the updates. Neither is derived from the other, so that each checks the other.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ from gqlab.support.checks import FloatArray
 DIFFERENCE = 6e-6
 
 
-#: σ and κ: beyond, their products with differences of q may leave the finite numbers. Such an operator is the maximum.
+#: The largest σ and κ: beyond, their products with differences of q may overflow. At this size the operator is max.
 MOST_INVERSE_TEMPERATURE = 1e100
 
-#: exp of less is 0 to all the digits of a sum with 1 in it.
+#: Below this, adding exp x to 1 changes no digit.
 LEAST_EXPONENT = -745.0
 
 
@@ -75,7 +75,7 @@ class Smoothness:
 
 
 def _of_arrays(method: Callable[..., FloatArray]) -> Callable[..., FloatArray]:
-    """A method of q, and of v, that takes whatever can be made an array of finite numbers."""
+    """Let a method of q, and of v, take anything that converts to an array of finite numbers."""
     names = list(inspect.signature(method).parameters)[1:]
 
     @functools.wraps(method)
@@ -86,10 +86,10 @@ def _of_arrays(method: Callable[..., FloatArray]) -> Callable[..., FloatArray]:
         except ValueError:
             shapes = " and ".join(f"{name} has shape {array.shape}" for name, array in arrays.items())
             raise ValueError(f"{shapes}: they do not fit together") from None
-        with np.errstate(all="ignore"):  # of numbers too large: named below
+        with np.errstate(all="ignore"):  # from numbers too large: reported below
             out = np.asarray(method(self, **arrays))
         if not np.isfinite(out).all():
-            raise ValueError(f"{' and '.join(arrays)}: the result leaves the finite numbers; some entry is too large")
+            raise ValueError(f"{' and '.join(arrays)}: the result overflows: some entry is too large")
         return out
 
     return checked
@@ -119,7 +119,9 @@ class Operator(ABC):
         if "compiled" in vars(cls):
             require(cls.compiled, [improve], f"operator {cls.__name__}", optional=[act])
         elif hasattr(cls, "compiled") and {"value", "weights", "policy"} & vars(cls).keys():
-            raise ValueError(f"operator {cls.__name__}: it changes what its base does, and needs a compiled form too")
+            raise ValueError(
+                f"operator {cls.__name__}: it overrides what its base class does, and needs a compiled form too"
+            )
 
     @abstractmethod
     def policy(self, q: FloatArray) -> FloatArray:
@@ -134,10 +136,10 @@ class Operator(ABC):
         """w = ∂V̄/∂q, the same shape as ``q``."""
 
     def curvature(self, q: FloatArray, v: FloatArray) -> FloatArray:
-        """∇²V̄(q) v, the shape of ``q`` and ``v``; where an operator has no form of its own, by differences of w."""
+        """∇²V̄(q) v, the shape of ``q`` and ``v``; by differences of w unless an operator has a closed form."""
         h = DIFFERENCE / max(float(np.abs(v).max()), np.finfo(float).tiny)
         wide, narrow = ((self.weights(q + k * v) - self.weights(q - k * v)) / (2 * k) for k in (h, h / 4))
-        # Where w jumps (a tie of two actions under a maximum) the quotient grows like 1/h; beside it w is constant.
+        # Where w jumps (a tie of two actions under a maximum) the quotient grows like 1/h; elsewhere w is constant.
         return np.where(np.abs(narrow) > 2 * np.abs(wide), 0.0, wide)
 
     def smoothness(self, n_actions: int, radius: float, diameter: float = 2.0) -> Smoothness | None:
@@ -164,11 +166,11 @@ class Operator(ABC):
         """The number of one of gqlab's own operators."""
         from gqlab.operators import OPERATORS
 
-        warnings.warn("Operator.code goes away: compare types", DeprecationWarning, stacklevel=2)
+        warnings.warn("Operator.code is deprecated: compare types", DeprecationWarning, stacklevel=2)
         return OPERATORS.index(type(self))
 
     @property
     def parameter(self) -> float:
         """The first parameter, or 0."""
-        warnings.warn("Operator.parameter goes away: use sigma, kappa or epsilon", DeprecationWarning, stacklevel=2)
+        warnings.warn("Operator.parameter is deprecated: use sigma, kappa or epsilon", DeprecationWarning, stacklevel=2)
         return float((*self.numbers(), 0.0)[0])

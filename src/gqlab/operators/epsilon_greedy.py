@@ -27,7 +27,7 @@ class EpsilonGreedyRule(NamedTuple):
         each = self.epsilon / q.dtype.type(A)
         rest = q.dtype.type(1) - self.epsilon
         V = rest * top
-        for a in range(A):  # no index that only the running program knows: that would keep w out of the registers
+        for a in range(A):  # no index that is known only at run time: it would force w out of the registers
             w[a] = each + rest if a == best else each
             V += each * q[a]
         return V

@@ -16,10 +16,10 @@ from gqlab.rules.numbers import expm1
 from gqlab.support import checks
 from gqlab.support.checks import FloatArray
 
-#: Halvings of the interval in which the policy's inverse temperature lies: all the digits there are.
+#: Bisections of the interval that holds the policy's inverse temperature: enough for full precision.
 HALVINGS = 60
 
-#: Where Σ (exp x − 1) is nearer to 0, mellowmax is the mean of q to all its digits, in single precision too.
+#: Where Σ (exp x − 1) is closer to 0 than this, mellowmax equals the mean of q to full precision, even in float32.
 TINY = 1e-30
 
 
@@ -27,8 +27,8 @@ TINY = 1e-30
 def mellowmax_gap(q, kappa, w, A):
     """V̄ − max q, and exp(κ(q_a − max q)) into ``w``; returns 1/Σw, too.
 
-    log(mean exp x)/κ loses its digits as x = κ(q − max q) nears 0: there it is log1p(mean expm1 x)/κ, and at last mean
-    q.
+    log(mean exp x)/κ loses its digits as x = κ(q − max q) nears 0: there log1p(mean expm1 x)/κ is used, and in the
+    end mean q.
     """
     top, over_Z, _ = boltzmann(q, kappa, w, A)
     below_1 = q.dtype.type(0)  # Σ (exp x − 1)
@@ -74,7 +74,8 @@ class MellowmaxRule(NamedTuple):
 class Mellowmax(Operator):
     """V̄ = log(mean exp(κq))/κ, a smooth non-expansion (Asadi and Littman, 2017).
 
-    The policy, needed to act and never to update, is the softmax whose inverse temperature makes Σπq equal V̄.
+    The policy, which is needed for acting but never for updates, is the softmax whose inverse temperature makes Σπq
+    equal V̄.
 
     Examples
     --------
@@ -122,7 +123,7 @@ class Mellowmax(Operator):
 
         columns = tuple(np.moveaxis(gap, -1, 0))
         bracket = np.zeros(gap.shape[:-1]), np.full(gap.shape[:-1], self.kappa)
-        # Rounding can put the sign of an end on the wrong side where all values are equal: any root is right there.
+        # Where all values are equal, rounding can give an end of the interval the wrong sign; any root is right there.
         flat = (surplus(bracket[0], *columns) >= 0) | (surplus(bracket[1], *columns) <= 0)
         sigma = np.asarray(elementwise.find_root(surplus, bracket, args=columns).x)
         return np.asarray(softmax(below_top(q, np.where(flat, self.kappa, sigma)[..., None])[2], axis=-1))

@@ -98,8 +98,8 @@ def _boltzmann_extremes(n_actions: int, widest: float) -> tuple[float, float]:
     """max_P (1−P)(P·X(P) − 1)⁺ and max_P 2P(1−P)X(P), with X(P) = min(widest, log(P/(1−P)) + log(n_actions − 1)).
 
     They bound E(−1−y)⁺ and E|y| for y_a = σ(q_a − V̄) under p = softmax(σq): see docs/theory.md, which also shows that
-    each has one peak where X > 0. It is found on a grid that is refined around its best point, and what rounding may
-    have taken from it, with room to spare, is added.
+    each has one peak where X > 0. It is found on a grid that is refined around its best point, and a
+    generous allowance for rounding is added.
     """
 
     def spread(P: FloatArray) -> FloatArray:

@@ -1,7 +1,7 @@
-"""One compiled part for several operators: which of them a problem has is a number that the compiled code reads.
+"""One compiled part for several operators: a number that the compiled code reads says which one a problem uses.
 
-The operators of gqlab go to the CPU behind this switch, so that one compilation serves them all; it costs one branch
-that is always predicted.
+The operators of gqlab go to the CPU behind this switch, so that one compilation serves them all, at the
+cost of one branch that is always predicted.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def join_operators(operators: Sequence[Operator], n_rows: Iterable[int], kinds: 
 
 
 def _join(kind: Any, operators: Sequence[Operator], n_rows: Iterable[int], dtype: Any) -> Any:
-    """The operators of one kind; problems with another one have zeros in their places."""
+    """The operators of one kind; problems with another kind have zeros there."""
     alike = [operator.compiled is kind for operator in operators]
 
     def column(field: str) -> np.ndarray:

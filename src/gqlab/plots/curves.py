@@ -13,10 +13,11 @@ from gqlab.plots.style import PALETTE, axes_of, label_powers, short, styled
 from gqlab.support import checks
 from gqlab.support.checks import FloatArray
 
-#: J and ‖∇J‖² are drawn on an axis of powers; so is another positive metric, or a parameter, that spans more than this.
+#: J and ‖∇J‖² are drawn on a logarithmic axis; so is another positive metric, or a parameter, that spans a larger
+#: factor.
 SPAN = 5.0
 
-#: Lines that can be told apart: eight colours, each whole and dashed.
+#: Lines that can be told apart: eight colours, each solid and dashed.
 DASHES = "-", (0, (4, 1.5))
 MOST_LINES = len(PALETTE) * len(DASHES)
 
@@ -34,7 +35,7 @@ Band = tuple[FloatArray, FloatArray, FloatArray]
 
 
 def quantiles(values: FloatArray, band: float) -> Band:
-    """Low end, median and high end over the runs, (n,) each; infinite ones count, NaN ones do not."""
+    """Low end, median and high end over the runs, (n,) each; infinite values count, NaN does not."""
     out = np.full((3, values.shape[1]), np.nan)
     for j, column in enumerate(values.T):
         seen = np.sort(column[~np.isnan(column)])
@@ -57,7 +58,8 @@ def draw(
 ) -> Any:
     """The lines with their bands; where the median is infinite a cross stands at the upper edge.
 
-    ``titles`` are those of the two axes; ``falling``: the values fall by powers; ``points``: x counts nothing.
+    ``titles`` are those of the two axes; ``falling``: the values fall by powers of ten; ``points``: x is a parameter
+    instead of a count.
     """
     with styled():
         return _draw(lines, titles, band, ax, falling, points)
@@ -66,7 +68,7 @@ def draw(
 def _draw(lines: Sequence[Line], titles: tuple[str, str], band: float, ax: Any, falling: bool, points: bool) -> Any:
     share = checks.number("band", band, least=0, below=1)
     axes = axes_of(ax)
-    start = len(axes.lines)  # a second call on the same axes goes on with the colours
+    start = len(axes.lines)  # a second call on the same axes continues with the next colours
     over = [(line, quantiles(line.values, share)) for line in lines]
     _set_scales(axes, over, points, falling)
     colours = [PALETTE[(start + k) % len(PALETTE)] for k in range(len(lines))]
@@ -86,7 +88,7 @@ def _draw(lines: Sequence[Line], titles: tuple[str, str], band: float, ax: Any, 
 
 
 def _draw_bands(axes: Any, over: Sequence[tuple[Line, Band]], colours: Sequence[str]) -> None:
-    """First what is finite, which the axes grow to; then, up to their edge, what is not."""
+    """Draw finite bands first, which set the limits of the axes; then infinite ones, up to their edge."""
     for edge in (False, True):
         limits = axes.get_ylim()
         for colour, (line, (low, middle, high)) in zip(colours, over, strict=True):
@@ -100,7 +102,7 @@ def _draw_bands(axes: Any, over: Sequence[tuple[Line, Band]], colours: Sequence[
 
 
 def _set_scales(axes: Any, over: Sequence[tuple[Line, Band]], points: bool, falling: bool) -> None:
-    """Powers where the metric falls by them or the values span many, and plain numbers where not."""
+    """A logarithmic axis where the metric falls by powers of ten or the values span several, else a linear one."""
     from matplotlib.ticker import FuncFormatter
 
     every = np.concatenate([middle[np.isfinite(middle)] for _, (_, middle, _) in over])
@@ -114,7 +116,7 @@ def _set_scales(axes: Any, over: Sequence[tuple[Line, Band]], points: bool, fall
 
 
 def _mark_lost(axes: Any, lost: NDArray[Any], height: float, colour: str, points: bool) -> None:
-    """Crosses near the upper edge: every lost point, or of a curve the first."""
+    """Crosses near the upper edge: at every lost point, or at the first one of a curve."""
     shown = lost if points else lost[:1]
     if len(shown):
         top = axes.get_xaxis_transform()  # x in the data, y from 0 to 1

@@ -1,4 +1,4 @@
-"""The style of all figures, and what their axes share. Nothing that is set here stays set."""
+"""The style of all figures, and what their axes share. Global settings are left as they were."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gqlab.support.files import write_whole
 
 STYLE = Path(__file__).with_name("gqlab.mplstyle")
 
-#: Okabe and Ito's colours, which colour-blind eyes tell apart.
+#: Okabe and Ito's colours, which colour-blind readers can tell apart.
 BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, GREY, BROWN = (
     "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#57606a", "#a6761d"
 )  # fmt: skip
@@ -60,7 +60,7 @@ def axes_of(ax: Any, size: tuple[float, float] | None = None) -> Any:
 
     new: Any = plt.subplots(figsize=size, layout="constrained")[1]
     now: Any = matplotlib.rcParams
-    for axis in ("x", "y"):  # ticks are made when they are drawn: by then the style is gone
+    for axis in ("x", "y"):  # ticks are created when they are drawn, after the style has ended
         for which in ("major", "minor"):
             new.tick_params(
                 axis=axis,
@@ -92,7 +92,7 @@ def short(value: float, _position: float = 0) -> str:
 
 
 def label_powers(axes: Any, many: float = 3) -> None:
-    """Powers of ten in plain letters; where less than one and a half decades are seen, their multiples too."""
+    """Label powers of ten in plain text; where fewer than one and a half decades are visible, also their multiples."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
 
     low, high = axes.get_ylim()
@@ -101,5 +101,5 @@ def label_powers(axes: Any, many: float = 3) -> None:
     axes.yaxis.set_minor_formatter(FuncFormatter(power) if decades < 1.5 else NullFormatter())
     if decades < 1.5:
         axes.yaxis.set_minor_locator(LogLocator(subs=(2, 5) if decades > 0.6 else (2, 3, 4, 5, 6, 8)))
-    elif decades > many:  # no ticks that nobody reads, and each takes its time to draw
+    elif decades > many:  # omit ticks that are too dense to read: each takes time to draw
         axes.yaxis.set_minor_locator(NullLocator())

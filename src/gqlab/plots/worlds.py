@@ -15,14 +15,14 @@ from gqlab.plots.style import GREEN, GREY, INK, VERMILION, axes_of, styled
 from gqlab.support import checks
 from gqlab.support.checks import FloatArray
 
-#: Above so many states a graph is a knot, and a grid world has cells that nobody can read.
+#: Above this many states a graph is a tangle, and the cells of a grid world are too small to read.
 MOST_NODES, MOST_CELLS = 24, 900
 
 #: Probabilities below this are not drawn.
 LEAST_SEEN = 0.02
 
 
-class World(NamedTuple):
+class PicturedWorld(NamedTuple):
     """A finite problem, as a picture needs it."""
 
     transition: FloatArray  # (S, A, S)
@@ -35,7 +35,7 @@ class World(NamedTuple):
 
 
 def grid_size(state_ids: NDArray[Any], own: tuple[int, int] | None, shape: Any) -> tuple[int, int] | None:
-    """(rows, columns) of the grid whose cells the states are: what was asked for, or their own; None for a graph."""
+    """(rows, columns) of the grid whose cells are the states: the given one, or the environment's; None for a graph."""
     size = own if shape is None else _shape(state_ids, shape)
     n, most = len(state_ids), MOST_NODES if size is None else MOST_CELLS
     if n > most or (size is not None and size[0] * size[1] > most):
@@ -43,8 +43,8 @@ def grid_size(state_ids: NDArray[Any], own: tuple[int, int] | None, shape: Any) 
     return size
 
 
-def world_plot(world: World, size: tuple[int, int] | None, ax: Any) -> Any:
-    """Values and policy: on a grid where the states are its cells, else as a graph."""
+def world_plot(world: PicturedWorld, size: tuple[int, int] | None, ax: Any) -> Any:
+    """Values and policy: on a grid if the states are its cells, else as a graph."""
     with styled():
         return _draw_graph(world, ax) if size is None else _draw_grid(world, size, ax)
 
@@ -76,11 +76,11 @@ def directions(transition: FloatArray, state_ids: NDArray[Any], shape: tuple[int
         [(weights * right[:, None, :]).sum(axis=(0, 2)), (weights * down[:, None, :]).sum(axis=(0, 2))], axis=-1
     )
     largest = np.abs(moves).max(axis=-1, keepdims=True)
-    along = np.abs(moves) >= largest - 1e-9  # the edges of the grid bend the mean a little
+    along = np.abs(moves) >= largest - 1e-9  # the edges of the grid shift the mean a little
     return np.where(along, np.sign(np.round(moves, 9)), 0.0)
 
 
-def _draw_grid(world: World, shape: tuple[int, int], ax: Any) -> Any:
+def _draw_grid(world: PicturedWorld, shape: tuple[int, int], ax: Any) -> Any:
     value, (rows, columns) = world.value, shape
     axes = axes_of(ax, (1.4 + 0.72 * columns, 0.5 + 0.72 * rows) if max(shape) <= 12 else None)
     cells = np.full(rows * columns, np.nan)
@@ -99,8 +99,8 @@ def _draw_grid(world: World, shape: tuple[int, int], ax: Any) -> Any:
     return axes
 
 
-def _draw_arrows(axes: Any, world: World, shape: tuple[int, int], ink: NDArray[Any]) -> None:
-    """An arrow for every action, as long as it is likely."""
+def _draw_arrows(axes: Any, world: PicturedWorld, shape: tuple[int, int], ink: NDArray[Any]) -> None:
+    """An arrow for every action, longer the likelier it is."""
     ways, policy = directions(world.transition, world.state_ids, shape), world.policy
     for s in np.flatnonzero(~world.terminal):
         row, column = divmod(int(world.state_ids[s]), shape[1])
@@ -122,8 +122,8 @@ def _draw_arrows(axes: Any, world: World, shape: tuple[int, int], ink: NDArray[A
                 )
 
 
-def _name_cells(axes: Any, world: World, shape: tuple[int, int], ink: NDArray[Any]) -> None:
-    """Where episodes begin and end: S, G, and × where an end pays less than another."""
+def _name_cells(axes: Any, world: PicturedWorld, shape: tuple[int, int], ink: NDArray[Any]) -> None:
+    """Where episodes begin and end: S, G, and × at an end with less reward than another."""
     ends = np.flatnonzero(world.terminal)
     arriving = np.array([world.reward[..., s][world.transition[..., s] > 0].max(initial=-np.inf) for s in ends])
     for s, pay in zip(ends, arriving, strict=True):
@@ -140,8 +140,8 @@ def _name_cells(axes: Any, world: World, shape: tuple[int, int], ink: NDArray[An
 # --- Graphs ---------------------------------------------------------------------------------------------------------
 
 
-def _draw_graph(world: World, ax: Any) -> Any:
-    """States on a circle, coloured by value; an arrow is as strong as its transition is likely."""
+def _draw_graph(world: PicturedWorld, ax: Any) -> Any:
+    """States on a circle, coloured by value; likelier transitions have stronger arrows."""
     n, value = len(world.value), world.value
     chain = np.einsum("sa,sat->st", world.policy, world.transition)
     axes = axes_of(ax, (5.2, 4.4))
@@ -152,7 +152,7 @@ def _draw_graph(world: World, ax: Any) -> Any:
         _draw_arc(axes, place[s], place[t], float(chain[s, t]), radius)
     dots = axes.scatter(
         *place.T, s=1.0, c=value, cmap="cividis", zorder=0
-    )  # the colour bar's; the circles below have their size in the data's units
+    )  # only for the colour bar; the circles below are sized in data units
     from matplotlib.patches import Circle
 
     shades = dots.to_rgba(value)
@@ -193,7 +193,7 @@ def _draw_arc(axes: Any, start: FloatArray, end: FloatArray, probability: float,
         first, last, bend = start + radius * (0.85 * out + side), start + radius * (0.85 * out - side), -1.6
     else:
         way = (end - start) / np.linalg.norm(end - start)
-        turn = np.array([way[1], -way[0]]) * 0.35  # both directions between two states are seen
+        turn = np.array([way[1], -way[0]]) * 0.35  # so that both directions between two states are visible
         first, last, bend = start + radius * (way - turn), end - radius * (1.12 * way + turn), 0.13
     look = {
         "arrowstyle": "-|>", "mutation_scale": 11, "color": GREY, "linewidth": 0.5 + 2.2 * probability,

@@ -88,6 +88,7 @@ def as_policy(
     n_actions: int,
     size: int | None = None,
     q: Callable[[FloatArray], FloatArray] | None = None,
+    expected: str = EXPECTED,
 ) -> Policy:
     """A policy of whatever a user may give as one; ``ValueError`` in one line that names the argument.
 
@@ -102,6 +103,8 @@ def as_policy(
         The numbers of an observation there.
     q : function, optional
         The action values at hand, observations (n, size) ↦ (n, n_actions): an operator makes a policy of them.
+    expected : str
+        What a message asks for.
 
     Examples
     --------
@@ -114,7 +117,7 @@ def as_policy(
     Traceback (most recent call last):
     ValueError: target(observations)[0] sums to 2, expected 1
     """
-    made = _policy(name, value, n_actions, q)
+    made = _policy(name, value, n_actions, q, expected)
     if made.n_actions != n_actions:
         raise ValueError(f"{name} is {checks.shown(value)}, a policy of {made.n_actions} actions, expected {n_actions}")
     if size is not None and made.observation_size not in (None, size):
@@ -125,7 +128,7 @@ def as_policy(
     return made
 
 
-def _policy(name: str, value: Any, n_actions: int, q: Any) -> Policy:
+def _policy(name: str, value: Any, n_actions: int, q: Any, expected: str) -> Policy:
     if isinstance(value, Policy):
         return value.snapshot()
     if isinstance(value, FixedPolicy):
@@ -133,7 +136,7 @@ def _policy(name: str, value: Any, n_actions: int, q: Any) -> Policy:
     if isinstance(value, Operator):
         if q is None:
             raise ValueError(
-                f"{name} is {checks.shown(value)}, which makes a policy of action values; expected {EXPECTED}"
+                f"{name} is {checks.shown(value)}, which makes a policy of action values; expected {expected}"
             )
         return Improved(name, value, q, n_actions)
     if not isinstance(value, type):
@@ -146,7 +149,7 @@ def _policy(name: str, value: Any, n_actions: int, q: Any) -> Policy:
             return Table(name, table)
         if callable(value):
             return Function(name, value, n_actions)
-    raise ValueError(f"{name} is {checks.shown(value)}, expected {EXPECTED}")
+    raise ValueError(f"{name} is {checks.shown(value)}, expected {expected}")
 
 
 class Table(Policy):

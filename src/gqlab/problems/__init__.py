@@ -1,1 +1,1 @@
-"""Problems: an MDP, features, a behaviour policy and a target; and where they come from."""
+"""Problems: an MDP, features, a behaviour policy and a target; and functions that make them."""

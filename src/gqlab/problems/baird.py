@@ -17,7 +17,7 @@ def baird(discount: float = 0.99) -> Problem:
 
         Q(upper i, solid) = 2θ_i + θ₇        Q(lower, solid) = 2θ₇        Q(·, dashed) = 0
 
-    Baird's lower state has a weight of its own beside 2θ₇: with it the features are linearly dependent, and C is
+    Baird's lower state has a weight of its own in addition to 2θ₇, which makes the features linearly dependent and C
     singular. Without it the mean update still has a growing direction, all of whose components are positive, so that
     "solid" stays the greedy action on the way to infinity.
 

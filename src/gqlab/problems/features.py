@@ -34,16 +34,16 @@ def random_features(mdp: FiniteMDP, dim: int = 4, kind: str = "uniform", seed: i
 
 
 def tabular_features(mdp: FiniteMDP, behavior: ArrayLike | None = None) -> FloatArray:
-    """One feature for every pair (s, a) that the behaviour policy meets again and again, (S, A, d).
+    """One feature for every pair (s, a) that the behaviour policy visits in the long run, (S, A, d).
 
-    A pair that it does not meet in the long run (a terminal or transient state, an action that it never takes) has a
-    zero row: there are no data to learn its value from, and a feature of its own would make C = E[φφᵀ] singular.
+    A pair that it does not visit in the long run (a terminal or transient state, an action that it never takes) has a
+    zero row: there is no data to learn its value from, and a feature for it would make C = E[φφᵀ] singular.
 
     Parameters
     ----------
     mdp : FiniteMDP
     behavior : (S, A) array, optional
-        The policy that makes the data, the one to be given to :class:`Problem`; default uniform.
+        The policy that generates the data, as given to :class:`Problem`; default uniform.
 
     Examples
     --------
@@ -75,12 +75,12 @@ def aggregated_features(mdp: FiniteMDP, groups: ArrayLike) -> FloatArray:
     groups : (S,) or (S, A) array of whole numbers
         The group of every state, 0, 1, …: then each group has one feature for every action, and φ(s,a) is the unit
         vector number ``groups[s] * A + a`` of d = n_groups · A. Or the group of every pair: then φ(s,a) is the unit
-        vector number ``groups[s, a]`` of d = n_groups. No number may be left out, for its feature would be zero
+        vector number ``groups[s, a]`` of d = n_groups. No number may be skipped, or its feature would be zero
         everywhere and C = E[φφᵀ] singular. Entries of terminal states are not read; their rows are zero.
 
     Examples
     --------
-    The rows of the lake, without where in its row a state lies.
+    Aggregate the lake by its rows: the column of a state is ignored.
 
     >>> import numpy as np, gqlab as gq
     >>> mdp = gq.FiniteMDP.from_gymnasium("FrozenLake-v1", discount=0.95)
@@ -111,10 +111,10 @@ def _labels(mdp: FiniteMDP, groups: ArrayLike) -> NDArray[np.intp]:
     missing = np.setdiff1d(np.arange(min(int(used.max()) + 1, used.size + 1)), used)
     if len(missing):
         raise ValueError(
-            f"groups has no {missing[0]}, but {used[used > missing[0]].min()}: the groups that are not terminal are to "
-            "be numbered 0, 1, … without a gap, or C = E[φφᵀ] is singular"
+            f"groups has no {missing[0]}, but {used[used > missing[0]].min()}: number the groups of states that are "
+            "not terminal 0, 1, … without a gap, or C = E[φφᵀ] is singular"
         )
-    return labels.astype(np.intp)  # small integers would overflow in what is made of them
+    return labels.astype(np.intp)  # narrow integer types would overflow later
 
 
 def _one_hot(number: NDArray[np.intp]) -> FloatArray:

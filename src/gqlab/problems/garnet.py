@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from gqlab.mdp import chains
-from gqlab.mdp.arcs import WHOLE_ROWS, Entries
+from gqlab.mdp.arcs import WHOLE_ROWS, SparseEntries
 from gqlab.mdp.finite import FiniteMDP
 from gqlab.support import checks
 
-#: Draws after which an ergodic chain is declared out of reach (branching 1 over many states): of at most
-#: ``WHOLE_ROWS`` states, and of more.
+#: Draws after which the search for an ergodic chain gives up (branching 1 over many states): up to ``WHOLE_ROWS``
+#: states, and above.
 MOST_DRAWS, MOST_LARGE_DRAWS = 10_000, 100
 
 
@@ -26,7 +26,7 @@ def garnet(
 
     Rewards are uniform on [0, 1] for every (s, a, s'). The kernel is redrawn until the uniform policy's chain is
     irreducible and aperiodic (the paper's Assumption 4). Above 2,000 states time and memory are linear in the number of
-    transitions, and the random numbers are others.
+    transitions, and the random numbers differ.
 
     Examples
     --------
@@ -52,14 +52,14 @@ def garnet(
         if _ergodic(successors.reshape(S, -1)):
             order = np.argsort(successors, axis=-1)
             place = (np.arange(S * A).reshape(S, A, 1) * S + np.take_along_axis(successors, order, -1)).reshape(-1)
-            P = Entries(S, A, place, np.take_along_axis(weights, order, -1).reshape(-1))
+            P = SparseEntries(S, A, place, np.take_along_axis(weights, order, -1).reshape(-1))
             return FiniteMDP(P, rewards(place), discount)
     most = MOST_DRAWS if S <= WHOLE_ROWS else MOST_LARGE_DRAWS
     raise ValueError(f"branching is {b}: no ergodic kernel in {most} draws with {S} states and {A} actions")
 
 
 def _small_draws(rng: np.random.Generator, S: int, A: int, b: int) -> Iterator[tuple[Any, Any, Any]]:
-    """Successors and weights, (S, A, b), and what makes the rewards: here one for every (s, a, s'), used or not."""
+    """Successors and weights, (S, A, b), and what draws rewards: here one for every (s, a, s'), used or not."""
     for _ in range(MOST_DRAWS):
         successors = rng.permuted(np.broadcast_to(np.arange(S), (S, A, S)), axis=-1)[..., :b]
         weights = 1 - rng.random((S, A, b))  # in (0, 1]: a successor has a positive probability
@@ -67,23 +67,23 @@ def _small_draws(rng: np.random.Generator, S: int, A: int, b: int) -> Iterator[t
 
 
 def _large_draws(rng: np.random.Generator, S: int, A: int, b: int) -> Iterator[tuple[Any, Any, Any]]:
-    """The same, with a reward for every transition alone."""
+    """The same, with rewards for the transitions only."""
     for _ in range(MOST_LARGE_DRAWS):
         successors = np.empty((S, A, b), dtype=np.int64)
-        for k in range(b):  # Floyd's sample of b different numbers: one that is taken becomes S − b + k, which is not
+        for k in range(b):  # Floyd's sample of b different numbers: a repeated one becomes S − b + k, which is new
             drawn = rng.integers(S - b + k + 1, size=(S, A))
             taken = (successors[..., :k] == drawn[..., None]).any(axis=-1)
             successors[..., k] = np.where(taken, S - b + k, drawn)
         weights = 1 - rng.random((S, A, b))
         weights /= weights.sum(axis=-1, keepdims=True)
-        yield successors, weights, lambda place: Entries(S, A, place, rng.random(len(place)))
+        yield successors, weights, lambda place: SparseEntries(S, A, place, rng.random(len(place)))
 
 
 def _ergodic(successors: NDArray[np.int64]) -> bool:
     """Whether the chain with these moves, (S, n), is irreducible and aperiodic."""
     S, n = successors.shape
     if not np.bincount(successors.reshape(-1), minlength=S).all():
-        return False  # a state that nothing leads to; cheaper than the classes
+        return False  # a state without predecessors: cheaper to find than the classes
     graph = sparse.csr_array(
         (np.ones(successors.size, dtype=bool), successors.reshape(-1), np.arange(0, successors.size + 1, n)),
         shape=(S, S),

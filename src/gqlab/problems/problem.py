@@ -19,7 +19,7 @@ from gqlab.operators import Operator, Softmax
 from gqlab.support import checks
 from gqlab.support.checks import FloatArray
 
-#: Actions whose values are this close to the largest are best ones too.
+#: Actions whose values are this close to the largest count as best, too.
 TIE = 1e-6
 
 
@@ -33,7 +33,8 @@ class Problem(checks.Frozen):
         φ(s,a); row s·A + a of a matrix belongs to (s, a). The exact quantities need a matrix C = E[φφᵀ] that is not
         singular.
     behavior : (S, A) array, optional
-        π_b, the policy that makes the data; default uniform. They need its chain to have one recurrent class.
+        π_b, the policy that generates the data; default uniform. The exact quantities need its chain to have one
+        recurrent class.
     target : Operator, optional
         How Q_θ becomes π_θ; default ``Softmax(1.0)``. With :class:`FixedPolicy` the problem is off-policy evaluation.
 
@@ -83,7 +84,7 @@ class Problem(checks.Frozen):
 
     @cached_property
     def features(self) -> FloatArray:
-        """φ(s,a), (S, A, d); of a sparse matrix made when it is first asked for."""
+        """φ(s,a), (S, A, d); made when it is first asked for if the features are sparse."""
         shape = self.mdp.n_states, self.mdp.n_actions, self.dim
         if not self.has_sparse_features:
             return checks.frozen(self.rows.reshape(shape))
@@ -119,7 +120,7 @@ class Problem(checks.Frozen):
             else:
                 q = np.einsum("...i,sai->...sa", th, self.features)
         if not np.isfinite(q).all():
-            raise ValueError("theta is too large: its action values leave the finite numbers")
+            raise ValueError("theta is too large: its action values overflow")
         return np.array(self.target.policy(q))
 
     def plot(self, theta: ArrayLike | None = None, *, shape: tuple[int, int] | None = None, ax: Any = None) -> Any:
@@ -131,8 +132,8 @@ class Problem(checks.Frozen):
             Show π_θ and its values; default: the largest values, with an optimal policy on a grid and the chain of the
             behaviour policy as a graph.
         shape : (rows, columns), optional
-            The grid whose cells the states are, row by row; default: that of the environment (Frozen Lake, Cliff
-            Walking), or none: then the chain is drawn, each transition as strong as it is likely.
+            The grid whose cells are the states, row by row; default: that of the environment (Frozen Lake, Cliff
+            Walking), or none: then the chain is drawn, with likelier transitions as stronger arrows.
         ax : matplotlib Axes, optional
             Where to draw; default: a new figure. They are returned.
 
@@ -145,17 +146,17 @@ class Problem(checks.Frozen):
         >>> [text.get_text() for text in ax.texts if text.get_text()]
         ['×', '×', '×', '×', 'G', 'S']
         """
-        from gqlab.plots.worlds import World, grid_size, world_plot
+        from gqlab.plots.worlds import PicturedWorld, grid_size, world_plot
 
         mdp, size = self.mdp, grid_size(self.mdp.state_ids, self.mdp.grid_shape, shape)
         at = None if theta is None else checks.array("theta", theta, (self.dim,))
         value, policy = self._best() if at is None else (self.exact.value(at), self.policy(at))
         shown = self.behavior if size is None and at is None else policy
-        world = World(mdp.transition, mdp.reward, mdp.terminal, mdp.initial, mdp.state_ids, value, shown)
+        world = PicturedWorld(mdp.transition, mdp.reward, mdp.terminal, mdp.initial, mdp.state_ids, value, shown)
         return world_plot(world, size, ax)
 
     def _best(self) -> tuple[FloatArray, FloatArray]:
-        """The largest value of every state, and a policy that reaches it: each best action equally likely."""
+        """The optimal value of every state, and a policy that attains it: all best actions are equally likely."""
         mdp, value = self.mdp, self.exact.optimal_value
         q = (mdp.transition * (mdp.reward + mdp.discount * value)).sum(axis=-1)
         best = q >= q.max(axis=1, keepdims=True) - TIE * max(1.0, np.abs(q).max())

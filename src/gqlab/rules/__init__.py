@@ -1,1 +1,1 @@
-"""The update formulas as compiled parts: what stands here knows neither states nor where samples come from."""
+"""The update formulas as compiled parts: nothing here knows about states or about where samples come from."""

@@ -1,8 +1,8 @@
 """Features of a state, in one block for each action: φ(s,a) is x(s) in the block of a, and zero elsewhere.
 
 Row A·k + a of the features is φ of observation k and action a; with K features of a state, d = A·K. A row is read and
-added to at its nonzero places alone, so that an update costs as much as these are, whatever d is. Numbers are in double
-precision.
+added to only where it is not zero, so that the cost of an update grows with the number of nonzero features and not with
+d. Numbers are in double precision.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from gqlab.rules.vectors import note, raw_entry, scale_of, shift
 
 @by_type
 def place_in_block(self, first, j):
-    """Features in blocks: where number j of the observation whose numbers begin at ``first`` is among the K."""
+    """Features in blocks: which of the K features number j of the observation that begins at ``first`` is."""
 
 
 @by_type
@@ -26,7 +26,7 @@ def value_of(self, first, j):
 
 
 class BinaryBlocks(NamedTuple):
-    """Where the features are that are not zero; all have one value: tile coding, one-hot."""
+    """The places of the nonzero features, which all have the same value: tile coding, one-hot."""
 
     places: Any  # (n_observations · n_active,)
     value: float

@@ -1,8 +1,8 @@
 """Parts: named tuples whose methods compiled code chooses by their type.
 
-A *part* is a named tuple with methods. Compiled code calls ``improve(operator, …)``, and which ``improve`` that is, the
-compiler knows from the type of ``operator``: it is inlined and costs nothing. The same source runs on a CPU thread, on
-a GPU thread and as plain Python (``NUMBA_DISABLE_JIT=1``).
+A *part* is a named tuple with methods. Compiled code calls ``improve(operator, …)``, and the compiler picks the
+``improve`` that belongs to the type of ``operator``: it is inlined and costs nothing. The same source runs on a CPU
+thread, on a GPU thread and as plain Python (``NUMBA_DISABLE_JIT=1``).
 
     @by_type
     def improve(self, row, q, w, A):
@@ -33,8 +33,8 @@ from numba.extending import overload
 #: All that speed needs and nothing that assumes away NaN or infinity: divergence must stay visible.
 FASTMATH = {"reassoc", "contract", "arcp", "nsz"}
 
-#: How every compiled function of an update is compiled. Python calls none of them: the code by which it could is
-#: left out, which was a third of the time that compiling took.
+#: How every compiled function of an update is compiled. Python calls none of them, so the wrappers that would let it
+#: do so are left out: they took a third of the compile time.
 OPTIONS: dict[str, Any] = {
     "nogil": True,
     "error_model": "numpy",
@@ -47,7 +47,7 @@ OPTIONS: dict[str, Any] = {
 
 
 class Called(CPUDispatcher):
-    """A compiled function that compiled code calls; called from Python its source runs as it stands."""
+    """A compiled function that compiled code calls; called from Python, it runs as plain Python."""
 
     def __call__(self, *args: Any) -> Any:
         with np.errstate(all="ignore"):  # compiled code warns of nothing
@@ -75,8 +75,9 @@ def routine(function: Callable[..., Any]) -> Any:
 def by_type(face: Callable[..., Any]) -> Callable[..., Any]:
     """``face(self, …)`` is the method of that name of the part ``self``, chosen when compiled, and inlined.
 
-    The body of ``face`` is what parts without such a method do, and what is no part at all (an array); where there is
-    none (a docstring alone) a part must have it, which :func:`require` checks before anything is compiled.
+    The body of ``face`` is what happens for a part without such a method, and for arguments that are not parts
+    (arrays). If the body is a docstring alone, every part must have the method, which :func:`require` checks before
+    compiling.
     """
     name = face.__name__
 
@@ -96,7 +97,7 @@ def by_type(face: Callable[..., Any]) -> Callable[..., Any]:
 def require(kind: type, faces: Iterable[Callable[..., Any]], what: str, optional: Iterable[Any] = ()) -> None:
     """``kind`` is a named tuple with these methods, each with the parameters of its face; else ``ValueError``.
 
-    A method of ``optional`` may be missing. From here on compiled code knows the class by a name of its own.
+    A method of ``optional`` may be missing. As a side effect the class gets a name that is unique in compiled code.
     """
     if not (isinstance(kind, type) and issubclass(kind, tuple) and hasattr(kind, "_fields")):
         raise ValueError(f"{what}: its compiled form is {kind!r}, expected a NamedTuple class")
@@ -136,7 +137,7 @@ def annotated(kind: type, field: str) -> str:
 
 
 def is_parameter(kind: type, field: str) -> bool:
-    """Whether a field of a part is a number that each problem, or each run, has of its own."""
+    """Whether a field of a part is a number that differs from problem to problem, or from run to run."""
     return annotated(kind, field) in ("float", "int")
 
 

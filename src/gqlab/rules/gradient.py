@@ -1,4 +1,4 @@
-"""The update formulas, compiled: the only place where one stands.
+"""The update formulas, compiled: each is written here and nowhere else.
 
 A sample x is ``(row, next_row, reward, discount)``: the row of φ(s,a), the first of the A rows φ(s',·), r and γ. With
 δ_x(θ) = r + γ V̄_{s'}(θ) − φ(s,a)ᵀθ,
@@ -76,7 +76,7 @@ class Dense(NamedTuple):
     phi: Any  # (n_rows · d,)
 
     def dot(self, row, v, d):
-        first = np.uint32(row) * d  # an index that the compiler knows not to be negative: the loop becomes vectors
+        first = np.uint32(row) * d  # an index that the compiler knows not to be negative: it can vectorise the loop
         out = v.dtype.type(0)
         for i in range(d):
             out += self.phi[first + i] * v[i]
@@ -88,7 +88,7 @@ class Dense(NamedTuple):
             out[i] += c * self.phi[first + i]
 
     def add_block(self, row, c, scale, out, d, A):
-        for a in range(0, A - 1, 2):  # two rows at a time: half the way to and from memory for ``out``
+        for a in range(0, A - 1, 2):  # two rows at a time: half the loads and stores of ``out``
             first, second = np.uint32(row + a) * d, np.uint32(row + a + 1) * d
             c_first, c_second = scale * c[2 + a], scale * c[3 + a]
             for i in range(d):
@@ -135,7 +135,7 @@ def coefficients(delta, phi_omega, gamma, w, c, A):
 
 @rule
 def evaluate(samples, x, theta, omega, q, w, c, d, A):
-    """G_x(θ, ω) and H_x(θ, ω) as their coefficients, into ``c``; q and w are room for A numbers each."""
+    """G_x(θ, ω) and H_x(θ, ω) as their coefficients, into ``c``; q and w are scratch space for A numbers each."""
     V = next_value(samples, x, theta, q, w, d, A)
     delta, phi_omega = td_terms(samples, x, V, theta, omega, d)
     coefficients(delta, phi_omega, samples.discount[x], w, c, A)

@@ -1,4 +1,4 @@
-"""A point whose moves cost as much as the features of a sample that are not zero: θ and ω as scaled, lagged vectors."""
+"""A point whose moves cost as much as a sample has nonzero features: θ and ω as scaled, lagged vectors."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from gqlab.rules.vectors import (
 
 
 class LaggedPoint(NamedTuple):
-    """θ and ω as :class:`Scaled` or :class:`Lagged` vectors. They stay from call to call, as they are.
+    """θ and ω as :class:`Scaled` or :class:`Lagged` vectors. They persist from call to call unchanged.
 
     The mean of the iterates is θ̄ = (b u + s)/n: a step of u by Δ takes b Δ from s, where Δ is not zero, and then b
     grows by a.
@@ -156,7 +156,7 @@ def rescale(v, factor, d):
 
 @rule
 def settle_lagged(point, rates, d):
-    """Project θ and ω; write them out when enough steps have paid for it."""
+    """Project θ and ω; write them out once enough steps have passed to make up for the cost."""
     settle_vector(point.theta, rates.radius, d)
     settle_vector(point.omega, rates.radius_omega, d)
 

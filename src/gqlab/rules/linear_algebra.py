@@ -7,7 +7,7 @@ import math
 
 from gqlab.rules.dispatch import routine
 
-#: Sweeps over all pairs after which the eigenvalues are taken as they are; some ten are enough.
+#: The most sweeps over all pairs; about ten are enough.
 MOST_SWEEPS = 60
 
 
@@ -57,7 +57,7 @@ def rotate(M, U, p, q, d):
 
 @routine
 def pseudo_inverse(M, U, out, cutoff, d):
-    """out = M⁺ of a symmetric M ≥ 0, without the eigenvalues under ``cutoff`` times the largest; M is used up."""
+    """out = M⁺ of a symmetric M ≥ 0, without the eigenvalues under ``cutoff`` times the largest; M is overwritten."""
     eigen(M, U, d)
     largest = 0.0
     for k in range(d):

@@ -21,8 +21,8 @@ class Sizes:
     states, samples : int
         Of the largest problem: the states, and the different samples that can be drawn.
     updates : int
-        The largest number of updates that a run of this call makes, from its beginning. What is kept must not depend
-        on it.
+        The largest number of updates that a run of this call makes, from its beginning. The size of a kept array must
+        not depend on it.
     most : mapping
         The largest value of each parameter among the runs, by its name.
     """
@@ -48,8 +48,8 @@ class Array(NamedTuple):
 def near(size: int, kind: str = NUMBER, kept: bool = False, fill: float = 0) -> Array:
     """A short array, in registers where it fits: its size may depend on d and A alone, and is compiled in.
 
-    It begins full of ``fill``, once in the life of a thread; with ``kept`` it is part of a run, from ``fill`` at its
-    beginning to the end, across calls.
+    It is filled with ``fill`` once, when a thread starts. With ``kept`` it belongs to the run instead: filled when the
+    run begins, and carried along to its end, across calls.
     """
     return Array(size, True, kind, kept, fill)
 

@@ -1,4 +1,4 @@
-"""Functions of one number that the compiler has no good form of."""
+"""Functions of one number for which the compiler has no good code of its own."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from numba.extending import overload
 
 from gqlab.rules.dispatch import OPTIONS, compiled
 
-#: As it stands: the compiler may not regroup sums, as it may where speed needs it.
+#: Evaluated as written: elsewhere the compiler may regroup sums for speed, here it may not.
 LITERAL = OPTIONS | {"fastmath": False}
 
 
 @functools.partial(compiled, options=LITERAL)
 def minus(a, b):
-    """a − b, and no other: (q − top) − mean would become q − (top + mean), which loses digits."""
+    """a − b, exactly as written: (q − top) − mean must not become q − (top + mean), which loses digits."""
     return a - b
 
 

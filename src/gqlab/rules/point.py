@@ -53,7 +53,7 @@ def put(self, runs, run, d):
 
 @by_type
 def take(self, runs, run, d):
-    """Write down where the run stands."""
+    """Save where the run stands."""
     for i in range(d):
         runs.theta[run, i] = self.theta[i]
         runs.omega[run, i] = self.omega[i]
@@ -66,7 +66,7 @@ def follow(self, G, H, d):
 
 @by_type
 def add_to_mean(self, drift, samples, x, c, n, d, A):
-    """``drift``, the mean of n − 1 pseudo-gradients, becomes that of n with the one of sample x."""
+    """Update ``drift``, a mean of n − 1 pseudo-gradients, with that of sample x as the n-th."""
     G, H = drift
     share = G.dtype.type(1) / G.dtype.type(n)
     for i in range(d):
@@ -77,14 +77,14 @@ def add_to_mean(self, drift, samples, x, c, n, d, A):
 
 @by_type
 def start_mean(self, theta_bar, d):
-    """A mean of iterates, which is θ before there are any."""
+    """Start a mean of iterates at θ."""
     for i in range(d):
         theta_bar[i] = self.theta[i]
 
 
 @by_type
 def descend_and_average(self, theta_bar, samples, x, c, rates, n, d, A):
-    """Move like :func:`descend`, and take the new θ into the mean of iterates as its n-th."""
+    """Move like :func:`descend`, and add the new θ to the mean of iterates as the n-th."""
     moved = descend(self, samples, x, c, rates, d, A)
     share = theta_bar.dtype.type(1) / theta_bar.dtype.type(n)
     for i in range(d):

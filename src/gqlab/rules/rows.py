@@ -1,4 +1,4 @@
-"""Features of a finite problem as sparse rows: where the numbers are that are not zero, and what they are."""
+"""Features of a finite problem as sparse rows: the places and the values of their nonzero numbers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 
 class SparseRows(NamedTuple):
-    """Row k owns the numbers first[k] … first[k + 1] − 1; a row costs as much as these are, whatever d is."""
+    """Row k owns the numbers first[k] … first[k + 1] − 1; its cost is their number, whatever d is."""
 
     first: Any  # (n_rows + 1,)  unsigned
     places: Any  # (n,)  unsigned: where in θ

@@ -2,9 +2,9 @@
 
     v = a (u + c g)
 
-u and g are arrays, a and c numbers. g is what the vector moves along by itself, the mean G̃ of a batch. A step along it
-changes c, a projection changes a, and a step along features changes u where these are not zero: no step costs O(d).
-‖v‖² = a² N is known at every time, because N = ‖u + c g‖² and P = (u + c g)ᵀg are kept up to date on the way.
+u and g are arrays, a and c numbers. g is a direction in which the vector drifts at every step, such as the mean G̃ of a
+batch. A step along it changes c, a projection changes a, and a step along features changes u where these are not zero:
+no step costs O(d). ‖v‖² = a² N is always known, because N = ‖u + c g‖² and P = (u + c g)ᵀg are kept up to date.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from gqlab.rules.dispatch import by_type, rule
 SCALE, LAG, N, P, GG, DRIFT_SCALE, WEIGHT, COUNT, STEPS = range(9)
 N_NUMBERS = 9
 
-#: A vector as long as this counts as one that has left the finite numbers; its square is still one of them.
+#: A vector longer than this counts as no longer finite; the square of its length still is.
 TOO_LONG = 1e150
 
 #: The least scale a: below, u is written out. With a mean of iterates digits are lost as a falls: see ``fold``.
 LEAST_SCALE, LEAST_MEAN_SCALE = 1e-100, 1e-2
 
-#: The least number of steps between two times that u is written out: that costs O(d), and rounds off N and P anew.
+#: The least number of steps between two times that u is written out, which costs O(d) and refreshes N and P.
 LEAST_STEPS = 4096
 
 
 @by_type
 def raw_entry(self, i):
-    """Vector: its entry i, but for the scale."""
+    """Vector: its entry i before scaling."""
     return self[i]
 
 
@@ -42,7 +42,7 @@ def scale_of(self):
 
 @by_type
 def shift(self, i, amount):
-    """Vector: add to its entry i, in the units of ``raw_entry``; what that adds to the two numbers that it keeps."""
+    """Vector: add to its entry i, in the units of ``raw_entry``; returns what that adds to the two numbers it keeps."""
     self[i] += amount
     return 0.0, 0.0
 
@@ -172,7 +172,7 @@ def write_lagged(v, d):
 
 @rule
 def drift_anew(v, g, d):
-    """Write v out, with another drift from here on."""
+    """Write v out, and give it another drift."""
     a, c = v.numbers[SCALE], v.numbers[LAG]
     total = along = length = 0.0
     for i in range(d):
@@ -189,7 +189,7 @@ def drift_anew(v, g, d):
 
 
 class Drift(NamedTuple):
-    """The g of a lagged vector, to be added to while the vector stays where it is: u goes back by c times as much."""
+    """The g of a lagged vector. Adding to it leaves the vector itself unchanged: u is reduced by c times as much."""
 
     vector: Any
 

@@ -1,8 +1,8 @@
-"""The chain of a problem that is larger than the caches: what the next steps will read is fetched early.
+"""The chain of a problem that is larger than the caches: what the next steps will read is prefetched.
 
-The trajectory does not depend on θ, and its random numbers are known at any time. So while one sample is worked on, the
-next one can be drawn already, only to see which parts of the tables it needs: they are then on their way from memory
-when their turn comes. Nothing that is drawn changes.
+The trajectory does not depend on θ, and its random numbers can be computed in advance. So while one sample is worked
+on, the next one is drawn as well, only to see which parts of the tables it needs: they are then on their way from
+memory before they are used. The samples themselves do not change.
 """
 
 from __future__ import annotations
@@ -22,10 +22,11 @@ from gqlab.samples.random import RESTART, TRAJECTORY, below, word
 from gqlab.samples.streams import Chain, begin_anew, is_terminal, key, start
 from gqlab.samples.tables import Tables, per_problem
 
-#: Bytes of tables above which they are fetched early: about what a core's own cache holds.
+#: Tables of more bytes than this are prefetched: about the size of a core's own cache.
 FAR = 2 << 20
 
-#: Numbers of a cache line, and lines of a state's features that are fetched: the processor sees itself how it goes on.
+#: Numbers of a cache line, and lines of a state's features that are prefetched: the processor itself continues the
+#: pattern.
 LINE_NUMBERS, MOST_LINES = 8, 16
 
 #: A record of what one draw reads, in words of 32 bits, half a cache line: the threshold of a column in two of them,
@@ -41,7 +42,7 @@ class AheadChain(NamedTuple):
     records: Any  # (8 n,)  unsigned
     row: Any  # (n,)  that of the samples, beside which their other columns stand
     phi: Any
-    state_numbers: int  # the numbers of the features of a state: A · d; 0 where they are not fetched
+    state_numbers: int  # how many numbers the features of a state are: A · d; 0 where they are not prefetched
 
     def start(self, run):
         return start(self.chain, run)
@@ -79,7 +80,7 @@ def drawn(records, begin, n, w):
 
 @rule
 def look_ahead(ahead, trajectory_key, begin, n, t):
-    """Fetch what sample t, one of n, will read, and what the draw of the one behind it will."""
+    """Prefetch what sample t, one of n, will read, and what drawing the sample after it will."""
     x, s_next, begin, n = drawn(ahead.records, begin, n, word(trajectory_key, t))
     fetch(ahead.row, x)
     fetch(ahead.records, np.int64(begin + np.uint32(below(word(trajectory_key, t + 1), n))) * RECORD)
@@ -90,7 +91,7 @@ def look_ahead(ahead, trajectory_key, begin, n, t):
 
 
 def fetched_early(tables: Tables, state_numbers: int) -> Tables:
-    """The tables with a chain that looks ahead, if they are large; ``state_numbers`` is A · d."""
+    """The tables, with a chain that looks ahead if they are large; ``state_numbers`` is A · d."""
     samples, chain = tables.samples, tables.stream
     columns = {name: getattr(samples, name) for name in ("row", "next_row", "reward", "discount")}
     phi, lengths = samples.features.phi, np.diff(chain.first)
@@ -103,7 +104,7 @@ def fetched_early(tables: Tables, state_numbers: int) -> Tables:
 
 
 def _aligned(n_bytes: int) -> NDArray[np.uint8]:
-    """Room that begins with a cache line."""
+    """Memory that begins at a cache line."""
     room = np.empty(n_bytes + 64, dtype=np.uint8)
     return room[-room.ctypes.data % 64 :][:n_bytes]
 
@@ -111,7 +112,7 @@ def _aligned(n_bytes: int) -> NDArray[np.uint8]:
 def _side_by_side(columns: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
     """Columns as views of records: what is read together is in one cache line."""
     ends = np.cumsum([column.itemsize for column in columns.values()])
-    size = 1 << int(ends[-1] - 1).bit_length()  # a power of 2: no record lies in two lines
+    size = 1 << int(ends[-1] - 1).bit_length()  # a power of 2: no record spans two lines
     formats = [column.dtype for column in columns.values()]
     offsets = [0, *ends[:-1].tolist()]
     kind = np.dtype({"names": list(columns), "formats": formats, "offsets": offsets, "itemsize": size})
@@ -138,7 +139,7 @@ def _records(chain: Chain, lengths: NDArray[np.uint32]) -> NDArray[np.uint32]:
 
 
 def fetch(array, i):
-    """Have entry i of an array brought into the cache; no more than a hint, so that i may lie outside."""
+    """Ask for entry i of an array to be brought into the cache. It is only a hint, so i may be out of range."""
 
 
 @overload(fetch, jit_options=OPTIONS)

@@ -1,7 +1,7 @@
 """Counter-based random numbers: word c of a key is a 64-bit mix of (key, c).
 
-A key belongs to (seed, run, stream), a counter to the time step. So run k of a seed draws the same numbers whatever
-the number of runs, threads or the device, and a checkpoint is a counter.
+A key belongs to (seed, run, stream), a counter to the time step. So run k of a seed draws the same numbers
+whatever the number of runs or threads and whatever the device, and a checkpoint is a counter.
 
 All keys walk through one sequence of 2⁶⁴ words, each from a place of its own. Two of K walks of length N overlap
 somewhere with a probability of about K² N / 2⁶⁴: 2·10⁻⁵ for a thousand runs of 10⁷ samples, four streams each.
@@ -80,13 +80,13 @@ def alias_table(weights: FloatArray) -> tuple[np.ndarray, np.ndarray]:
         alias[k] = giver
         share[giver] -= 1 - share[k]
         (small if share[giver] < 1 else large).append(giver)
-    for k in small + large:  # exactly full, up to rounding: their alias is themselves
+    for k in small + large:  # full up to rounding: each is its own alias
         share[k] = 1.0
     return thresholds(np.array(share)), np.array(alias, dtype=np.uint32)
 
 
 def alias_tables(weights: FloatArray) -> tuple[np.ndarray, np.ndarray]:
-    """The same of many distributions, (R, n), step by step for all of them at a time, with the very same numbers."""
+    """The same for many distributions, (R, n), all advanced together step by step, with exactly the same numbers."""
     R, n = weights.shape
     share = weights / weights.sum(axis=1, keepdims=True) * n
     alias = np.broadcast_to(np.arange(n, dtype=np.uint32), (R, n)).copy()

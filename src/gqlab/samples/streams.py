@@ -1,7 +1,7 @@
 """Streams: where the samples of a run come from.
 
-A stream is a part with two methods. ``start`` gives the cursor of a run at its beginning, ``draw`` sample number t and
-the cursor behind it. A cursor is one whole number: with it and t a run can go on at any time.
+A stream is a part with two methods. ``start`` gives the cursor at the beginning of a run, ``draw`` gives sample
+number t and the next cursor. A cursor is one whole number: from it and t a run can be resumed at any time.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ import numpy as np
 from gqlab.rules.dispatch import by_type, rule
 from gqlab.samples.random import RESTART, TRAJECTORY, draw_alias, stream_key, word
 
-#: Samples between two looks at the stop flag, where an estimator draws many at once: a power of 2.
+#: Samples between two checks of the stop flag, where an estimator draws many at once: a power of 2.
 STOP_LOOK = 1024
 
 
-class Identity(NamedTuple):
-    """Which run it is: what its random numbers are made of."""
+class RunIdentity(NamedTuple):
+    """Which run it is: its random numbers derive from this."""
 
     seed: Any
     number: Any  # of the run under its seed
@@ -53,7 +53,7 @@ class Chain(NamedTuple):
     """The trajectory of a behaviour policy in a finite MDP; the cursor is its state.
 
     Alias tables over the transitions of each state, and over first states. Several problems can share the tables, with
-    their states behind one another; the cursor counts the states of its own problem.
+    their states concatenated; the cursor counts the states of its own problem.
     """
 
     first: Any  # (S + 1,)  unsigned: state s owns the transitions first[s] … first[s+1] − 1
@@ -95,13 +95,13 @@ def is_terminal(chain, s):
 
 @rule
 def begin_anew(chain, start_key, t):
-    """The state in which a trajectory begins, or begins anew, at time t."""
+    """The state in which a trajectory starts, or restarts, at time t."""
     first, n = np.uint32(chain.first_start), np.uint32(chain.n_start)
     return chain.start_state[draw_alias(chain.start_threshold, chain.start_alias, first, n, word(start_key, t))]
 
 
-class InOrder(NamedTuple):
-    """The rows of a table, one after another and from the beginning again: a log; the cursor is not used."""
+class RowsInOrder(NamedTuple):
+    """The rows of a table in order, over and over: a log. The cursor is not used."""
 
     n: int
 

@@ -32,7 +32,7 @@ class Tables(NamedTuple):
 
 
 class NoTables(NamedTuple):
-    """In place of the exact tables, where nothing is watched."""
+    """Stands in for the exact tables where nothing is watched."""
 
     nothing: int
 
@@ -90,7 +90,7 @@ def _features(problem: Problem) -> Dense | SparseRows:
 
 
 def join_features(problems: Sequence[Problem], dtype: Any) -> Dense | SparseRows:
-    """The features of several problems behind one another, all dense or all sparse."""
+    """The features of several problems, concatenated, all dense or all sparse."""
     parts: list[Any] = [problem_tables(problem).samples.features for problem in problems]
     phi = _joined((part.phi for part in parts), dtype)
     if len(phi) >= MOST_ENTRIES:
@@ -146,7 +146,7 @@ def _make_tables(problem: Problem) -> ProblemTables:
 
 
 def join_tables(problems: Sequence[Problem], kinds: Sequence[type], dtype: Any = np.float64) -> Tables:
-    """The tables of several problems behind one another, with numbers of ``dtype``.
+    """The tables of several problems, concatenated, with numbers of ``dtype``.
 
     ``kinds`` are the operators' compiled parts: with several of them each problem's own is chosen by a switch.
     """
@@ -191,7 +191,7 @@ def join_tables(problems: Sequence[Problem], kinds: Sequence[type], dtype: Any =
 def _joined(
     parts: Iterable[NDArray[Any]], dtype: Any = np.uint32, shift: NDArray[np.intp] | None = None
 ) -> NDArray[Any]:
-    """The parts behind one another, each with its entry of ``shift`` added."""
+    """The parts, concatenated, each with its entry of ``shift`` added."""
     moved = parts if shift is None else (part + k for part, k in zip(parts, shift, strict=False))
     return np.concatenate(list(moved)).astype(dtype, copy=False)
 

@@ -16,10 +16,10 @@ FloatArray = NDArray[np.float64]
 #: A probability row may miss 1 by this much: rounding, not a mistake.
 ROW_TOLERANCE = 1e-9
 
-#: Letters of a value that a message shows.
+#: The most characters of a value that a message shows.
 SHOWN = 100
 
-#: Bytes of this machine's memory; without a limit where it cannot be asked.
+#: Bytes of this machine's memory; infinite if it cannot be determined.
 MEMORY = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if hasattr(os, "sysconf") else 2**63
 
 
@@ -46,10 +46,10 @@ def array(name: str, value: ArrayLike, shape: tuple[int | None, ...]) -> FloatAr
 
 
 def plain_array(name: str, value: ArrayLike) -> NDArray[Any]:
-    """``value`` as an array of whatever it holds; its rows must have the same length, and no entry may be masked."""
+    """``value`` as an array of any dtype; its rows must have the same length, and no entry may be masked."""
     try:
         out = np.array(value)
-    except Exception as error:  # NumPy asks the object, which may raise anything
+    except Exception as error:  # the object's own conversion may raise anything
         raise ValueError(f"{name} is not an array: {' '.join(str(error).split())}") from None
     if np.ma.is_masked(value):
         raise ValueError(f"{name} has masked entries, expected numbers")
@@ -62,7 +62,7 @@ def numbers(name: str, value: ArrayLike) -> FloatArray:
     if out.dtype.kind not in "biufO":
         raise ValueError(f"{name} is not an array of numbers, but of {out.dtype}")
     try:
-        with np.errstate(over="ignore"):  # of long doubles: they become infinite
+        with np.errstate(over="ignore"):  # from long doubles, which become infinite
             return out.astype(np.float64)
     except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(f"{name} is not an array of numbers: {' '.join(str(error).split())}") from None
@@ -94,9 +94,10 @@ def several(name: str, value: Any) -> list[Any]:
 
 def finite(name: str, value: FloatArray) -> None:
     """No NaN and no infinity."""
-    bad = np.argwhere(~np.isfinite(value))
-    if len(bad):
-        raise ValueError(f"{name}{place(bad[0])} is {value[tuple(bad[0])]}, expected a finite number")
+    good = np.isfinite(value)
+    if not good.all():
+        bad = np.argwhere(~good)[0]
+        raise ValueError(f"{name}{place(bad)} is {value[tuple(bad)]}, expected a finite number")
 
 
 def vectors(name: str, value: ArrayLike, d: int) -> FloatArray:
@@ -109,7 +110,7 @@ def vectors(name: str, value: ArrayLike, d: int) -> FloatArray:
 
 
 def memory(name: str, value: Any, count: int, itemsize: int = 8) -> None:
-    """``ValueError`` where so many numbers, which ``name`` asks for, are more than the machine's memory holds."""
+    """``ValueError`` if ``count`` numbers, which ``name`` asks for, do not fit into this machine's memory."""
     if count * itemsize > MEMORY:
         raise ValueError(
             f"{name} is {shown(value)}: that needs {count * itemsize / 2**30:,.1f} GiB of memory, "
@@ -162,7 +163,7 @@ def integer(name: str, value: Any, *, least: int, below: int | None = None) -> i
     try:
         if isinstance(value, bool | np.bool_) or np.ndim(value):  # Python counts True as 1
             raise TypeError
-        out = int(operator.index(value))  # a plain one: not of an enumeration
+        out = int(operator.index(value))  # a plain int, not a member of an enumeration
     except Exception:
         raise ValueError(f"{name} is {shown(value)}, expected a whole number") from None
     if out < least or out >= (2**63 if below is None else below):
@@ -172,7 +173,7 @@ def integer(name: str, value: Any, *, least: int, below: int | None = None) -> i
 
 
 def path(name: str, value: Any) -> str:
-    """The name of a file: text, or an object that stands for some; a number would be an open file."""
+    """The name of a file: text, or a path object; a number would mean an open file."""
     try:
         out = os.fspath(value)
     except TypeError:
@@ -183,13 +184,13 @@ def path(name: str, value: Any) -> str:
 
 
 def frozen(value: NDArray[Any]) -> NDArray[Any]:
-    """The same array, closed for writing."""
+    """The same array, made read-only."""
     value.setflags(write=False)
     return value
 
 
 class Frozen:
-    """An object whose arrays are closed for writing, and stay so when it is copied or pickled."""
+    """An object whose arrays are read-only, and stay so when it is copied or pickled."""
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)

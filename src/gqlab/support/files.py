@@ -1,7 +1,7 @@
 """Files: they appear whole or not at all, and what is read is what was written.
 
 Arrays are kept as ``.npz`` files, not compressed, with a digest of their content. Reading one never runs code and takes
-no more memory than the file is long; whatever a damaged or crafted file holds, it gets a ``ValueError``.
+no more memory than the size of the file; a damaged or crafted file causes a ``ValueError``, whatever it holds.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-#: How files are locked; where they cannot be, half-written ones are known by their age.
+#: The module that locks files; without it, half-written files are recognised by their age.
 fcntl: Any = import_module("fcntl") if os.name == "posix" else None
 
 #: The member that holds the digest of the others.
 DIGEST = "digest"
 
-#: Seconds after which a half-written file is nobody's any more, where files cannot be locked.
+#: Seconds after which a half-written file counts as abandoned, where files cannot be locked.
 STALE = 600
 
-#: What an array in a file may hold: truth values, numbers and text.
+#: The kinds of arrays in files: booleans, numbers and text.
 KINDS = "biufU"
 
 
@@ -63,18 +63,18 @@ def read_arrays(path: str | os.PathLike[str], *, sealed: bool = True) -> dict[st
     with open(path, "rb") as file:
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # NumPy's, of a header that it repairs
+                warnings.simplefilter("ignore")  # NumPy warns of a header that it repairs
                 content = {name: _array(data) for name, data in _members(file)}
             seal = content.pop(DIGEST, None)
             if (seal is None and sealed) or (seal is not None and str(seal) != digest(content)):
                 raise ValueError("its content is not what was written")
-        except Exception as error:  # zipfile and NumPy raise a dozen kinds
+        except Exception as error:  # zipfile and NumPy raise a dozen kinds of errors
             raise ValueError(one_line(error)) from None
     return content
 
 
 def read_array(path: str | os.PathLike[str], name: str) -> NDArray[Any]:
-    """One array of a file, without the others; the seal of all is not looked at."""
+    """One array of a file, without reading the others; the digest is not checked."""
     with open(path, "rb") as file:
         try:
             return next(_array(data) for found, data in _members(file) if found == name)
@@ -85,7 +85,7 @@ def read_array(path: str | os.PathLike[str], name: str) -> NDArray[Any]:
 
 
 def _members(file: BinaryIO) -> Iterator[tuple[str, bytes]]:
-    """The members of a zip file with their bytes. None is compressed: they hold no more than the file."""
+    """The members of a zip file with their bytes. None may be compressed: they are no larger than the file."""
     left = os.fstat(file.fileno()).st_size
     names: set[str] = set()
     with zipfile.ZipFile(file) as archive:
@@ -98,7 +98,7 @@ def _members(file: BinaryIO) -> Iterator[tuple[str, bytes]]:
 
 
 def _array(data: bytes) -> NDArray[Any]:
-    """The array of an ``.npy`` file; its header may not claim more than there is."""
+    """The array of an ``.npy`` file; its header may not claim more data than there is."""
     file = io.BytesIO(data)
     version = npy.read_magic(file)
     shape, fortran, dtype = (npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0)(file)
@@ -110,7 +110,7 @@ def _array(data: bytes) -> NDArray[Any]:
 
 
 def one_line(error: BaseException) -> str:
-    """What an exception says, in one line."""
+    """The message of an exception, in one line."""
     return " ".join(str(error).split()) or type(error).__name__
 
 
@@ -120,8 +120,8 @@ def one_line(error: BaseException) -> str:
 def write_whole(path: Path, write: Callable[[BinaryIO], object], *, new: bool = False) -> None:
     """``write`` into a temporary file beside ``path``, then put it in place in one step.
 
-    What a process that was killed has left of the same file is removed. With ``new`` a file that is there stays, and
-    gets a ``FileExistsError``, where the file system has links; where it has none the last one stays.
+    Leftovers of the same file from a process that was killed are removed. With ``new`` an existing file is kept, with a
+    ``FileExistsError``, if the file system has links; if it has none, the last writer wins.
     """
     clear_parts(path.parent, path.name)
     temporary, file = _open_part(path)
@@ -130,7 +130,7 @@ def write_whole(path: Path, write: Callable[[BinaryIO], object], *, new: bool = 
             write(file)
             file.flush()
             if fcntl is None:
-                file.close()  # such systems do not rename an open file
+                file.close()  # such systems cannot rename an open file
             if not new or not _link(temporary, path):
                 os.replace(temporary, path)
     except BaseException:
@@ -139,7 +139,7 @@ def write_whole(path: Path, write: Callable[[BinaryIO], object], *, new: bool = 
 
 
 def _link(temporary: Path, path: Path) -> bool:
-    """Put a file in place where none is; False where the file system has no links."""
+    """Put a file in place unless one exists; False if the file system has no links."""
     try:
         os.link(temporary, path)
     except FileExistsError:
@@ -151,23 +151,23 @@ def _link(temporary: Path, path: Path) -> bool:
 
 
 def _open_part(path: Path) -> tuple[Path, BinaryIO]:
-    """A new file beside ``path``, locked as long as it is open: nobody takes it for left behind."""
+    """A new file beside ``path``, locked while it is open, so that no process takes it for abandoned."""
     while True:
         part = path.with_name(f".{path.name}.{secrets.token_hex(6)}.part")
         file = open(part, "xb")  # noqa: SIM115 - handed to the caller
         if fcntl is not None:
             with contextlib.suppress(OSError):  # a file system without locks
                 fcntl.flock(file, fcntl.LOCK_EX)
-        if part.exists():  # else it was cleared away before it was locked
+        if part.exists():  # otherwise it was removed before it was locked
             return part, file
         file.close()
 
 
 @contextlib.contextmanager
 def token(folder: Path) -> Iterator[str]:
-    """The name of a new file that is in a folder as long as this is open: who finds it there sees the very same folder.
+    """The name of a new file that exists in a folder while this is open: whoever finds it sees the same folder.
 
-    One that a killed process left is cleared away with its half-written files.
+    One that a killed process left is removed together with its half-written files.
     """
     part, file = _open_part(folder / "token")
     try:
@@ -178,7 +178,7 @@ def token(folder: Path) -> Iterator[str]:
 
 
 def clear_parts(folder: Path, name: str | None = None) -> None:
-    """Remove the half-written files, of ``name`` or of all, that processes which are gone left in a folder."""
+    """Remove the half-written files, of ``name`` or of all, that dead processes left in a folder."""
     for part in folder.glob(f".{'*' if name is None else glob.escape(name)}.*.part"):
         with contextlib.suppress(OSError), open(part, "rb") as file:  # it may be finished or removed by now
             if not _is_held(file):
@@ -186,7 +186,7 @@ def clear_parts(folder: Path, name: str | None = None) -> None:
 
 
 def _is_held(file: BinaryIO) -> bool:
-    """Whether somebody is still writing this file; if not, it is ours from here on."""
+    """Whether a process is still writing this file; if not, this one now holds the lock."""
     try:
         if fcntl is not None:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -199,7 +199,7 @@ def _is_held(file: BinaryIO) -> bool:
 
 
 def check_writable(folder: Path) -> None:
-    """``ValueError`` where nothing can be written; what killed processes have left there is removed."""
+    """``ValueError`` if nothing can be written; what killed processes left there is removed."""
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
         clear_parts(folder)
@@ -210,8 +210,8 @@ def check_writable(folder: Path) -> None:
 
 @contextlib.contextmanager
 def writing(folder: Path) -> Iterator[None]:
-    """``ValueError`` with the reason where the disk is full, or something else keeps what is done here from it."""
+    """``ValueError`` with the reason if writing fails, because the disk is full or for any other reason."""
     try:
         yield
-    except OSError as error:  # NumPy's own have no number, and so no strerror
+    except OSError as error:  # errors that NumPy raises have no errno, and so no strerror
         raise ValueError(f"cannot write to the folder {folder}: {error.strerror or one_line(error)}") from None

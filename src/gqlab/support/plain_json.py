@@ -13,7 +13,7 @@ import numpy as np
 
 
 def plain(value: Any) -> Any:
-    """Dictionaries, lists, text and numbers alone; a number that is not finite is None."""
+    """Only dictionaries, lists, text and numbers; a number that is not finite becomes None."""
     if is_dataclass(value) and not isinstance(value, type):
         return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, np.ndarray | np.generic):

@@ -1,4 +1,4 @@
-"""Progress bars, in one place: when there is one, and how often it is drawn."""
+"""Progress bars: whether there is one, and how often it is drawn."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ class Silent:
 
 
 def on_terminal() -> bool:
-    """Whether somebody may be looking; a daemon has no stderr at all."""
+    """Whether stderr is a terminal; a daemon has no stderr at all."""
     return sys.stderr is not None and sys.stderr.isatty()
 
 
 def progress_bar(wanted: bool | None, **settings: Any) -> Any:
-    """A bar of tqdm's. A silent one where none is wanted (None: on a terminal alone), or no stderr, or tqdm is missing.
+    """A tqdm bar. A silent one if it is not wanted (None: wanted on a terminal only), or stderr or tqdm is missing.
 
     In a log file it is drawn every ten seconds.
 

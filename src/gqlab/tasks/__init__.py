@@ -1,4 +1,4 @@
-"""Tasks, and the engines that do them: threads, processes, Ray (docs/scale.md)."""
+"""Tasks, and the engines that run them: threads, processes, Ray (docs/scale.md)."""
 
 from gqlab.tasks.base import Engine, Outcome, Task, perform, run_tasks
 from gqlab.tasks.engines import ENGINES, engine_of

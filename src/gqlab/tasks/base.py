@@ -1,12 +1,12 @@
-"""What an engine is: something that makes calls somewhere else and hands back what came of them.
+"""What an engine is: something that runs calls elsewhere and returns their outcomes.
 
     with engine:
         engine.prepare(shared)
         for task, outcome in run_tasks(engine, tasks):
             ...
 
-A task may be made more than once, where a worker dies and another takes over; its outcome comes once. So a task writes
-what must last under a name made of its content, whole, and a second time does no harm.
+A task may be run more than once, if a worker dies and another takes over; its outcome is delivered once. So a task that
+writes files writes them whole, under names that depend on their content alone: running it again does no harm.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ from typing import Any, Self
 
 from gqlab.support.files import one_line
 
-#: Tasks that are submitted for each worker: one that runs and one that waits for it to end.
+#: Tasks that are submitted for each worker: one that runs and one in waiting.
 BACKLOG = 2
 
-#: How often a task that failed is made again, and one whose worker died.
+#: How often a task is retried after an error, and after the death of its worker.
 RETRIES, LOSSES = 1, 10
 
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """A call ``function(shared, *arguments)`` that a worker is to make.
+    """A call ``function(shared, *arguments)`` for a worker to make.
 
     Attributes
     ----------
     function : callable
-        A function of a module, so that another process can find it.
+        A module-level function, so that another process can import it.
     arguments : tuple
-        Small: they travel with every task. What is large belongs into ``shared``.
+        Small, since they are sent with every task. Anything large belongs in ``shared``.
     """
 
     function: Callable[..., Any]
@@ -47,18 +47,18 @@ class Task:
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """What came of a task.
+    """The outcome of a task.
 
     Attributes
     ----------
     value : object
         What the function returned.
     error : str
-        What went wrong, in one line; empty where nothing did.
+        What went wrong, in one line; empty if nothing did.
     seconds : float
-        That the call took.
+        The duration of the call.
     lost : bool
-        Whether the worker died, of which the task may be innocent.
+        Whether the worker died, which need not be the task's fault.
     """
 
     value: Any = None
@@ -68,7 +68,7 @@ class Outcome:
 
 
 def perform(shared: Mapping[str, Any], function: Callable[..., Any], arguments: tuple[Any, ...]) -> Outcome:
-    """Make a call here and now: what an engine has its workers do."""
+    """Make a call in this process: what an engine has its workers do."""
     begun = time.perf_counter()
     try:
         value = function(shared, *arguments)
@@ -78,32 +78,32 @@ def perform(shared: Mapping[str, Any], function: Callable[..., Any], arguments: 
 
 
 class Engine(ABC):
-    """Makes calls somewhere else: ``with engine: ...`` starts its workers and ends them.
+    """Runs calls elsewhere: ``with engine: ...`` starts its workers and ends them.
 
-    One of your own needs ``submit`` and ``results``, and has its workers call
-    :func:`gqlab.tasks.perform`: docs/scale.md shows one.
+    An engine of your own needs ``submit`` and ``results``, and has its workers call :func:`gqlab.tasks.perform`:
+    docs/scale.md shows one.
     """
 
     #: How many tasks run at a time.
     workers: int = 1
-    #: What every task gets first, and the device that it runs on: see ``prepare``.
+    #: The first argument of every task, and the device that it runs on: see ``prepare``.
     shared: Mapping[str, Any] = {}
     device: str = "cpu"
 
     def prepare(self, shared: Mapping[str, Any], device: str = "cpu") -> None:
-        """Before the first task: what all of them share, to be sent to every worker once, and where they run."""
+        """Called before the first task, with what all tasks share, to be sent to every worker once, and the device."""
         self.shared, self.device = dict(shared), device
 
     @abstractmethod
     def submit(self, task: Task) -> None:
-        """Take a task; it does not wait."""
+        """Accept a task, without waiting."""
 
     @abstractmethod
     def results(self) -> Iterator[tuple[Task, Outcome]]:
-        """The submitted tasks, each when it has ended, until none is left. More may be submitted meanwhile."""
+        """The submitted tasks, each as it ends, until none is left. More may be submitted meanwhile."""
 
-    def close(self) -> None:  # noqa: B027 - an engine may have nothing to end
-        """End what was started, at once: tasks that still run are given up."""
+    def close(self) -> None:  # noqa: B027 - an engine may have nothing to close
+        """End everything at once: tasks that are still running are abandoned."""
 
     def __enter__(self) -> Self:
         return self
@@ -119,8 +119,9 @@ def run_tasks(
 ) -> Iterator[tuple[Task, Outcome]]:
     """Every task with its outcome, as they end.
 
-    ``tasks`` are taken when there is room for them, so that a generator may still change its mind. One that fails is
-    made again, ``retries`` times, and one whose worker died ``losses`` times, before its error is its outcome.
+    ``tasks`` are taken when there is room for them, so that a generator can adapt to earlier outcomes. A task that
+    fails is retried ``retries`` times, and one whose worker died ``losses`` times, before its error becomes its
+    outcome.
 
     Examples
     --------

@@ -11,12 +11,12 @@ from gqlab.tasks.on_ray import Ray
 from gqlab.tasks.processes import Processes
 from gqlab.tasks.threads import Threads
 
-#: The engines that have a name.
+#: The engines by their names.
 ENGINES: dict[str, Callable[..., Engine]] = {"threads": Threads, "processes": Processes, "ray": Ray}
 
 
 def engine_of(value: Any, workers: int | None = None, address: str | None = None) -> Engine:
-    """An engine that was given itself, or by its name; then with so many workers, and on the cluster at ``address``.
+    """An engine as it is given, or by its name: then with ``workers`` workers, on the cluster at ``address``.
 
     Examples
     --------
@@ -28,5 +28,7 @@ def engine_of(value: Any, workers: int | None = None, address: str | None = None
         return value
     name = checks.one_of("engine", value, ENGINES)
     if address is not None and name != "ray":
-        raise ValueError(f"address is {checks.shown(address)}, but engine {name!r} joins no cluster; expected 'ray'")
+        raise ValueError(
+            f"address is {checks.shown(address)}, but engine {name!r} does not join a cluster; expected 'ray'"
+        )
     return Ray(address, workers) if name == "ray" else ENGINES[name](workers)

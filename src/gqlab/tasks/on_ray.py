@@ -1,4 +1,4 @@
-"""Ray: a cluster that is there already, or processes of this machine that Ray starts and ends."""
+"""Ray: an existing cluster, or processes of this machine that Ray starts and ends."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from gqlab.support import checks
 from gqlab.support.files import one_line
 from gqlab.tasks.base import LOSSES, Engine, Outcome, Task, perform
 
-#: Seconds between two looks at the cluster, and after which one that does not answer is not there.
+#: Seconds between two checks of the cluster, and the timeout after which it counts as unreachable.
 POLL, ANSWER = 0.5, 10.0
 
-#: What Ray reads from its environment where it starts here: the ports of a cluster of one machine are for that machine
-#: alone (on Windows and macOS that is Ray's own default), and nothing is reported to anybody.
+#: Environment variables for a Ray that is started here: the ports of a single-machine cluster are open to that machine
+#: only (Ray's own default on Windows and macOS), and no usage statistics are sent.
 LOCAL = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0", "RAY_USAGE_STATS_ENABLED": "0"}
 
-#: The addresses of this machine that only it can reach; Ray would take another of its addresses for them.
+#: Addresses of this machine that only it can reach; Ray would replace them by another of its addresses.
 LOOPBACK = ("127.", "localhost:", "[::1]:")
 
-#: In a worker: what every task gets, by the name under which Ray keeps it.
+#: In a worker: what every task gets, by its Ray reference.
 _shared: dict[str, Mapping[str, Any]] = {}
 
 
 def _work(kept: list[Any], function: Any, arguments: tuple[Any, ...]) -> Outcome:
-    """Make a call; what is shared is fetched by the first task of a worker and kept for the others."""
+    """Make a call; the shared data is fetched by the first task of a worker and kept for the others."""
     import ray
 
     name = kept[0].hex()
@@ -46,8 +46,8 @@ class Ray(Engine):
     Parameters
     ----------
     address : str, optional
-        "auto", or "host:port" of a cluster to join. Default: Ray runs in processes of this machine as long as the
-        engine is open, reachable from this machine alone (where nobody imported Ray before).
+        "auto", or "host:port" of a cluster to join. Default: Ray runs in processes of this machine while the
+        engine is open, reachable from this machine only (unless Ray was imported before).
     workers : int, optional
         How many tasks run at a time. Default: one for each core, or for each GPU, of the cluster.
     """
@@ -75,7 +75,7 @@ class Ray(Engine):
         return self
 
     def _check_joined(self) -> None:
-        """``ValueError`` where Ray runs already, on another cluster than ``address``."""
+        """``ValueError`` if Ray is already running on a cluster other than ``address``."""
         if self.address is None or self.address == "auto" or self.address.startswith("ray://"):  # a client's own port
             return
         joined = self._ray.get_runtime_context().gcs_address
@@ -83,7 +83,7 @@ class Ray(Engine):
         if self.address.startswith(LOOPBACK):
             same.add(f"{self._ray.util.get_node_ip_address()}:{self.address.rpartition(':')[2]}")
         if _resolved(joined) not in same:
-            raise ValueError(f"address is {self.address!r}, but Ray is initialised already, on the cluster at {joined}")
+            raise ValueError(f"address is {self.address!r}, but Ray is already initialised, on the cluster at {joined}")
 
     def _begin(self) -> None:
         quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
@@ -108,7 +108,7 @@ class Ray(Engine):
         if device == "cuda" and not resources.get("GPU"):
             raise ValueError("device 'cuda': the Ray cluster has no GPU")
         self._kept = [self._ray.put(self.shared)]
-        # Ray makes a task again whose worker died.
+        # Ray itself retries a task whose worker died.
         options = {"num_cpus": 1, "num_gpus": int(device == "cuda"), "max_retries": LOSSES}
         self._work = self._ray.remote(**options)(_work)
 
@@ -117,7 +117,7 @@ class Ray(Engine):
         self._dispatch()
 
     def _dispatch(self) -> None:
-        # Of a cluster that is larger than ``workers`` Ray would use every core.
+        # On a cluster larger than ``workers`` Ray would use every core.
         larger = self._given is not None and not (self._began and self.address is None)
         while self._waiting and not (larger and len(self._running) >= self.workers):
             task = self._waiting.popleft()
@@ -149,7 +149,7 @@ class Ray(Engine):
 
 @contextlib.contextmanager
 def _environment(values: Mapping[str, str]) -> Iterator[None]:
-    """Variables of the environment that are set for a while, where they are not set already."""
+    """Set environment variables for the duration of the block, unless they are already set."""
     new = {name: value for name, value in values.items() if name not in os.environ}
     os.environ.update(new)
     try:
@@ -177,7 +177,7 @@ def _resolved(address: str) -> str:
 
 
 def _check_address(address: str) -> None:
-    """``ValueError`` where nothing listens: Ray itself would try for a long time."""
+    """``ValueError`` if nothing listens there: Ray itself would keep trying for a long time."""
     host, _, port = address.removeprefix("ray://").rpartition(":")
     if address == "auto":
         return

@@ -1,4 +1,4 @@
-"""Processes of this machine: each is a pool of one, so that it is known which task a process that dies was making."""
+"""Processes of this machine, each a pool of one: so it is known which task a process was running when it died."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from gqlab.support import checks
 from gqlab.support.files import one_line
 from gqlab.tasks.base import Engine, Outcome, Task, perform
 
-#: Processes in a row that die before they can take a task, for each worker: no other will do better.
+#: Give up after this many processes in a row, for each worker, have died before taking a task.
 STILLBORN = 5
 
 #: In a worker: what every task gets.
@@ -35,7 +35,7 @@ def _begin(shared: Mapping[str, Any], environment: Mapping[str, str]) -> None:
 
 
 def _end_with_parent() -> None:
-    """A process whose parent was killed would wait for ever for its next task."""
+    """End when the parent is killed, instead of waiting for the next task for ever."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         parent.join()
@@ -47,13 +47,13 @@ def _work(function: Callable[..., Any], arguments: tuple[Any, ...]) -> Outcome:
 
 
 def _ready() -> None:
-    """The first call of a process: that it returns tells that it has begun."""
+    """The first call of a process: its return shows that the process has started."""
 
 
 class Processes(Engine):
-    """Tasks in processes of this machine; one that dies is replaced, and its task made again.
+    """Tasks in processes of this machine; a process that dies is replaced, and its task is run again.
 
-    A script that uses it keeps its calls under ``if __name__ == "__main__":``, for every process imports it. On
+    A script that uses it must keep its calls under ``if __name__ == "__main__":``, since every process imports it. On
     ``device="cuda"`` there is one process for each GPU.
 
     Parameters
@@ -107,7 +107,7 @@ class Processes(Engine):
             slot, task = self._free.pop(), self._waiting.popleft()
             try:
                 future = self._pool(slot).submit(_work, task.function, task.arguments)
-            except BrokenProcessPool:  # it died while it waited
+            except BrokenProcessPool:  # it died while idle
                 self._end(slot)
                 future = self._pool(slot).submit(_work, task.function, task.arguments)
             self._running[future] = slot, task
@@ -124,8 +124,8 @@ class Processes(Engine):
                     "engine 'processes': the processes die before they take a task; does the script keep its calls "
                     "under if __name__ == '__main__'?"
                 ) from None
-            return Outcome(error="the process that made it died", lost=True)
-        except Exception as error:  # what cannot travel between processes
+            return Outcome(error="the process that ran it died", lost=True)
+        except Exception as error:  # something that cannot be sent between processes
             return Outcome(error=f"{type(error).__name__}: {error}")
         self._stillborn = 0
         return outcome
@@ -138,12 +138,14 @@ class Processes(Engine):
             try:
                 self._began[slot] = pool.submit(_ready)
             except (TypeError, AttributeError, PicklingError) as error:
-                raise ValueError(f"engine 'processes': the work cannot be sent to one ({one_line(error)})") from None
+                raise ValueError(
+                    f"engine 'processes': the work cannot be sent to a process ({one_line(error)})"
+                ) from None
             self._pools[slot] = pool
         return self._pools[slot]
 
     def _end(self, slot: int) -> None:
-        """End a process at once; what it was writing is whole or not there."""
+        """End a process at once; a file that it was writing is whole or absent."""
         pool = self._pools.pop(slot)
         processes = list((pool._processes or {}).values())
         pool.shutdown(wait=False, cancel_futures=True)

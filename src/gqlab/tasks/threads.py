@@ -1,4 +1,4 @@
-"""Threads of this process: nothing is started and nothing travels. Compiled code holds no lock of the interpreter."""
+"""Threads of this process: nothing has to be started or sent. Compiled code does not hold the interpreter's lock."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The theory, executable: every assumption, constant, condition and bound of the paper, for a problem of one's own.
+"""The theory, executable: every assumption, constant, condition and bound of the paper, for a problem of your own.
 
 >>> import gqlab as gq
 >>> mdp = gq.garnet(seed=0)

@@ -1,8 +1,8 @@
 """An adversary for the constants and inequalities of the proofs: it climbs towards the worst point it can find.
 
 Each entry is a ratio, left side over right side, at points (θ, ω, θ̃, ω̃) of the balls, for a batch given by its
-frequencies, with step sizes η_θ and η_ω: a proof stands only if no ratio exceeds 1. Random points are followed by a
-climb: the best of them are changed at random, with ever smaller changes, and the better ones kept.
+frequencies, with step sizes η_θ and η_ω: a proof stands only if no ratio exceeds 1. The search starts from random
+points and climbs: the best ones are perturbed at random, with ever smaller changes, and improvements are kept.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from gqlab.theory.sharp import Sharp, next_state
 from gqlab.theory.theorems import tracking_step
 from gqlab.theory.uniform import Roots, pieces, uniform
 
-#: The ratio of two step sizes that Greedy-GQ's inequalities are tried at, as a part of λ_C/(2L₁L₃).
+#: The ratio of two step sizes that Greedy-GQ's inequalities are tried at, as a fraction of λ_C/(2L₁L₃).
 GREEDY_RATIO = 0.3
 Ratio = tuple[FloatArray, FloatArray]
 
@@ -36,7 +36,7 @@ def into_ball(v: FloatArray, radius: float) -> FloatArray:
 
 @dataclass(frozen=True)
 class Points:
-    """n points at once, and what the proofs need of them."""
+    """n points at once, and what the proofs need to know about them."""
 
     problem: Problem
     c: Sharp
@@ -45,11 +45,11 @@ class Points:
     theta_ref: FloatArray
     omega_ref: FloatArray
     batch: FloatArray  # (n, N), the frequencies of the samples in the batch
-    steps: FloatArray  # (n, 2), η_θ and η_ω as they were asked for
+    steps: FloatArray  # (n, 2), η_θ and η_ω before η_θ is limited
 
     @classmethod
     def size(cls, problem: Problem) -> int:
-        """How many numbers make one point."""
+        """How many numbers define one point."""
         return 4 * problem.dim + len(problem.exact.transitions.s) + 4
 
     @classmethod
@@ -99,14 +99,14 @@ class Points:
 
     @cached_property
     def rounding(self) -> FloatArray:
-        """More than rounding can make of a difference of norms or of squares, (n,): 1e-13 of the largest of them."""
+        """An upper bound on the rounding of a difference of norms or squares, (n,): 1e-13 of the largest of them."""
         vectors = (self.theta, self.omega, self.theta_ref, self.omega_ref, self.star, *self.sampled, *self.updates)
         largest = np.max([np.linalg.norm(v, axis=-1).reshape(len(v), -1).max(axis=1) for v in vectors], axis=0)
         return np.asarray(1e-13 * (largest + largest**2))
 
     @cached_property
     def errors(self) -> dict[str, FloatArray]:
-        """The squares that the right sides are made of."""
+        """The squares that occur on the right sides."""
         exact, c = self.problem.exact, self.c
         G_star, H_star = exact.sample_gradients(self.theta, self.star)
         phi = exact.transitions.phi
@@ -189,7 +189,7 @@ def _moved_theta(p: Points, project: bool) -> tuple[FloatArray, FloatArray]:
     """θ after the step for every index, (n, N, d), and the η_θ that was used."""
     eta = p.steps[:, 0] if project else p.eta_theta
     after = p.theta[:, None] - eta[:, None, None] * p.updates[0]
-    return into_ball(after, p.c.R), eta  # without ``project`` nothing is to be projected but rounding
+    return into_ball(after, p.c.R), eta  # without ``project`` this only removes rounding
 
 
 def _tracking(p: Points, theorem: str, order: int) -> Ratio:
@@ -199,7 +199,7 @@ def _tracking(p: Points, theorem: str, order: int) -> Ratio:
     left = p.mean(square(p.omega[:, None] - alpha[:, None, None] * p.updates[1] - star))
     t, e = tracking_step(p.measured, theorem, eta, alpha, order), p.errors
     length = p.mean(square(after - p.theta[:, None]))
-    # (1 − 2λη_ω)‖Δ‖² is taken from both sides: with small steps it would hide all else.
+    # (1 − 2λη_ω)‖Δ‖² is subtracted from both sides: with small steps it would hide everything else.
     kept = (1 - 2 * p.c.lambda_C * alpha) * e["track"]
     right = (1 - t.y) * e["track"] + t.P * e["track_ref"] + t.S * e["moved"] + t.Q * e["gradient"] + t.N0
     return left - kept, right + t.N_s * length - kept
@@ -378,7 +378,7 @@ def _climb(
     size = Points.size(problem)
 
     def ratio(u: FloatArray) -> FloatArray:
-        """Where both sides vanish rounding would decide: what it can make of the left one is taken off first."""
+        """Where both sides vanish, rounding would decide: so its bound is subtracted from the left side first."""
         p = Points.decode(problem, c, u)
         left, right = find(p)
         return np.asarray((left - p.rounding) / np.maximum(right, p.rounding))

@@ -15,7 +15,7 @@ from gqlab.support import checks
 from gqlab.theory import assumptions, constants
 from gqlab.theory.assumptions import Assumption
 from gqlab.theory.bound import bound
-from gqlab.theory.choose import StepSizes, constant_steps, largest_eta_theta, start_points, start_terms, step_sizes
+from gqlab.theory.choose import StepSizes, constant_steps, largest_admissible, start_points, start_terms, step_sizes
 from gqlab.theory.conditions import conditions, recursion
 from gqlab.theory.constants import C_HAT, Constants
 from gqlab.theory.inputs import checked
@@ -31,6 +31,7 @@ def analyse(
     problem: Problem,
     algorithm: Algorithm,
     n_epochs: int = 100,
+    *,
     theta0: ArrayLike | None = None,
     omega0: ArrayLike | None = None,
     result: RunResult | None = None,
@@ -49,10 +50,10 @@ def analyse(
     theta0, omega0 : (d,) array, optional
         Where the run begins; default zeros.
     result : RunResult, optional
-        A run of this algorithm on this problem: its measured E‖∇J(θ_ξ)‖² is put beside the bound.
+        A run of this algorithm on this problem: its measured E‖∇J(θ_ξ)‖² is reported next to the bound.
     radius_omega : float, optional
-        R_ω, the radius of ω's projection, for the sharper theorems; default: the algorithm's own. With another one
-        their verdict is about that other algorithm, and says so.
+        R_ω, the radius of ω's projection, for the sharper theorems; default: the algorithm's own. With a
+        different one, the verdict is about that other algorithm, and says so.
     sampling : "markov" or "iid"
         For the sharper theorems: batches of one trajectory, or of independent samples, which ``run`` does not draw.
 
@@ -89,7 +90,7 @@ def analyse(
             "as_printed": constants.printed(problem, algorithm.radius),
             "corrected": constants.corrected(problem, algorithm.radius),
         }
-        tight = sharp_constants(problem, algorithm.radius, own, sampling)
+        tight = sharp_constants(problem, algorithm.radius, radius_omega=own, sampling=sampling)
     except ValueError as error:
         return Report(
             **common, assumptions=stated, as_printed=None, corrected=None, admissible={}, sharp={}, statements=(),
@@ -140,13 +141,13 @@ def _version(
 
 def _admissible(problem: Problem, algorithm: VRGreedyGQ) -> dict[str, StepSizes]:
     return {
-        name: step_sizes(problem, algorithm.batch_size, algorithm.radius, version)
+        name: step_sizes(problem, algorithm.batch_size, radius=algorithm.radius, version=version)
         for name, version in (("as_printed", "printed"), ("corrected", "corrected"))
     }
 
 
 def _sharp_quantities(problem: Problem, c: Sharp, seen: dict[str, float | None]) -> dict[str, Quantity]:
-    """The constants for two radii; ``seen`` is about one, so G and H, which ω's radius enters, are left open."""
+    """The constants for two radii; ``seen`` is for one, so G and H, which depend on ω's radius, are left out."""
     return quantities(c, seen | sampled_deviations(problem, c.R, c.R_omega, c.sampling) | {"G": None, "H": None})
 
 
@@ -158,7 +159,7 @@ def quantities(
     c: Constants | Sharp, seen: dict[str, float | None], more: dict[str, float] | None = None,
     formulas: dict[str, str] | None = None,
 ) -> dict[str, Quantity]:  # fmt: skip
-    """Constants with their formulas and what random points reach of them."""
+    """Constants with their formulas and the values that random points reach."""
     values = {**vars(c), **c.parts, **(more or {})}
     formulas = {**c.formulas, **(formulas or {})}
     return {
@@ -176,7 +177,7 @@ def _messages(algorithm: VRGreedyGQ, versions: dict[str, Version], both: dict[st
         failed = [test.label for test in version.conditions if test.needed and not test.holds]
         failed += [] if version.recursion.holds else ["c_0 ≤ 1/8"]
         which = {"as_printed": "the paper's conditions as printed", "corrected": "the corrected conditions"}[name]
-        most = largest_eta_theta(both[name], algorithm.batch_size)
+        most = largest_admissible(both[name], algorithm.batch_size)
         times = f"; η_θ is {eta_theta / most:.3g} times the largest admissible {most:.3g}" if failed else ""
         out.append(
             f"the step sizes η_θ = {eta_theta:g}, η_ω = {eta_omega:g} {words} {which}"
@@ -202,7 +203,7 @@ def _check_result(
     if done != n_epochs:
         raise ValueError(f"result: that run has {done} epochs, but n_epochs is {n_epochs}")
     if not np.allclose(result.theta[:, 0], 0.0 if theta0 is None else theta0, rtol=1e-12, atol=0):
-        raise ValueError("result: that run began elsewhere than at theta0")
+        raise ValueError("result: that run did not begin at theta0")
 
 
 def _measured(problem: Problem, result: RunResult) -> MeasuredGradient:

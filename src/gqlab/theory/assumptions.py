@@ -1,6 +1,6 @@
-"""The assumptions: the paper's four, and those that its proof makes without saying so.
+"""The assumptions: the paper's four, and those that its proof makes implicitly.
 
-Of each the report says whether it holds, fails, or cannot be known, and which version of the bound needs it.
+The report says of each whether it holds, fails, or cannot be known, and which version of the bound needs it.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def _features(problem: Problem) -> Assumption:
 
 def _smoothness(problem: Problem, radius: float) -> Assumption:
     name, formula = "2 policy smoothness", "θ ↦ π_θ is k₁-Lipschitz and k₂-smooth; the proof uses sup‖φ̂‖ and L_φ̂"
-    # Any radius answers whether the operator is smooth.
+    # Any radius serves to tell whether the operator is smooth.
     smooth = problem.target.smoothness(problem.mdp.n_actions, radius if math.isfinite(radius) else 1.0)
     if smooth is None:
         return Assumption(name, formula, FAILS, f"{problem.target!r} is not smooth: the theorem does not apply", {})
@@ -87,7 +87,7 @@ def _ergodicity(problem: Problem) -> Assumption:
 def implicit_assumptions(
     problem: Problem, c: Constants, eta_theta: float, updates: float, theta0: ArrayLike | None, result: RunResult | None
 ) -> tuple[Assumption, ...]:
-    """What the proof assumes without saying; ``c`` are the corrected constants, ``updates`` is TM."""
+    """What the proof assumes implicitly; ``c`` are the corrected constants, ``updates`` is TM."""
     return (
         omega_star_inside(problem, c),
         _stationary_point_inside(problem, c, theta0),

@@ -26,7 +26,7 @@ from gqlab.theory.constants import Constants, corrected, printed
 from gqlab.theory.inputs import checked
 from gqlab.theory.practical import Practical, mean_dynamics_step_sizes
 
-#: η_ω is sought between these: smaller ones are out of the reach of float64 arithmetic in the formulas.
+#: η_ω is sought between these: smaller ones underflow in the formulas.
 SMALLEST_STEP = 1e-60
 
 #: The largest batch that a schedule may have.
@@ -56,7 +56,7 @@ class StepSizes:
         return f"{self.line()}\n{_beside(self.practical)}"
 
     def line(self) -> str:
-        """The pair and what is behind it, in one line."""
+        """The pair and where it comes from, in one line."""
         note = "" if self.moves_float64 else "; such a step does not change a float64 parameter of size R"
         return (
             f"η_θ = {self.eta_theta:.4g}, η_ω = {self.eta_omega:.4g} for M = {self.batch_size:.6g} and "
@@ -107,7 +107,7 @@ def constants_of(problem: Problem, radius: float, version: str) -> Constants:
 
 
 @checked
-def step_sizes(problem: Problem, batch_size: int, radius: float, version: str = "corrected") -> StepSizes:
+def step_sizes(problem: Problem, batch_size: int, *, radius: float, version: str = "corrected") -> StepSizes:
     """Of all pairs that satisfy every condition, the one with the largest η_θ; of several η_ω the smallest bound.
 
     Parameters
@@ -118,7 +118,7 @@ def step_sizes(problem: Problem, batch_size: int, radius: float, version: str = 
     radius : float
         R, finite.
     version : "corrected" or "printed"
-        Whose conditions and bound.
+        Which version of the conditions and the bound.
 
     Examples
     --------
@@ -131,7 +131,7 @@ def step_sizes(problem: Problem, batch_size: int, radius: float, version: str = 
     """
     M = checks.integer("batch_size", batch_size, least=1)
     c = constants_of(problem, radius, version)
-    eta_theta = largest_eta_theta(c, M)
+    eta_theta = largest_admissible(c, M)
     low, high = eta_omega_interval(c, eta_theta, M)
 
     def limit(log_eta_omega: float) -> float:
@@ -147,7 +147,7 @@ def step_sizes(problem: Problem, batch_size: int, radius: float, version: str = 
 
 @checked
 def schedule(
-    problem: Problem, epsilon: float, radius: float, version: str = "corrected",
+    problem: Problem, epsilon: float, *, radius: float, version: str = "corrected",
     theta0: ArrayLike | None = None, omega0: ArrayLike | None = None,
 ) -> Schedule:  # fmt: skip
     """The T, M and step sizes with the smallest TM for which the conditions hold and the bound is at most ε.
@@ -203,7 +203,7 @@ def start_terms(
 
 
 def constant_steps(algorithm: Algorithm) -> tuple[float, float]:
-    """(η_θ, η_ω) as numbers: what is analysed are constant steps."""
+    """(η_θ, η_ω) as numbers: the analysis is for constant steps."""
     return (
         checks.number("eta_theta", algorithm.eta_theta, above=0),
         checks.number("eta_omega", algorithm.eta_omega, above=0),
@@ -213,7 +213,7 @@ def constant_steps(algorithm: Algorithm) -> tuple[float, float]:
 def start_points(
     problem: Problem, theta0: ArrayLike | None, omega0: ArrayLike | None, radius: float, radius_omega: float
 ) -> tuple[FloatArray, FloatArray]:
-    """θ_0 and ω_0, zeros where nothing is given; ``ValueError`` for one outside its ball."""
+    """θ_0 and ω_0, zeros by default; ``ValueError`` for a point outside its ball."""
     points = []
     for name, value, R in (("theta0", theta0, radius), ("omega0", omega0, radius_omega)):
         point = np.zeros(problem.dim) if value is None else checks.array(name, value, (problem.dim,))
@@ -223,7 +223,7 @@ def start_points(
     return points[0], points[1]
 
 
-def largest_eta_theta(c: Constants, M: float) -> float:
+def largest_admissible(c: Constants, M: float) -> float:
     """The largest η_θ for which some η_ω satisfies every needed condition."""
     low, high = math.log(SMALLEST_STEP), 0.0
     if eta_omega_interval(c, math.exp(low), M)[0] > eta_omega_interval(c, math.exp(low), M)[1]:
@@ -240,7 +240,7 @@ def eta_omega_interval(c: Constants, eta_theta: float, M: float) -> tuple[float,
     low, high = SMALLEST_STEP, 1.0
     for label, (constant, linear, inverse, right) in coefficients(c, eta_theta, M).items():
         if needed(c, label):
-            # A little below the right side: rounding must not undo it.
+            # Slightly below the right side, as a margin for rounding.
             ends = _sublevel(linear, inverse * eta_theta**2, right * (1 - 1e-12) - constant)
             low, high = max(low, ends[0]), min(high, ends[1])
     return (low, high) if eta_theta <= 1 else (1.0, 0.0)
@@ -305,7 +305,7 @@ def _split(
     return per_T, rest
 
 
-#: Costs from here on stand for points that miss ε, in the order of how far they miss it.
+#: Costs above this mark points that miss ε, ordered by how far they miss it.
 _INFEASIBLE = 1e6
 
 
@@ -321,7 +321,7 @@ def _best(c: Constants, M: float, cost: Callable[[float, float], float]) -> tupl
         eta_omega = min(max(math.exp(best), low), high)
         return cost(eta_theta, eta_omega), eta_omega
 
-    top = math.log(largest_eta_theta(c, M))
+    top = math.log(largest_admissible(c, M))
     log_eta_theta = _golden(lambda y: inner(y)[0], math.log(SMALLEST_STEP), top)
     if inner(top)[0] <= inner(log_eta_theta)[0]:
         log_eta_theta = top

@@ -26,9 +26,9 @@ from gqlab.theory.theorems import leaves
 
 @dataclass(frozen=True)
 class GreedyReport:
-    """The theorem at the given steps, and the steps that it would choose for the same number of samples.
+    """The theorem at the given steps, and its best steps for the same number of samples.
 
-    Those are None where θ_0 lies on the sphere: no step is small enough then.
+    The latter are None where θ_0 lies on the sphere: then no step is small enough.
     """
 
     problem: str
@@ -45,7 +45,7 @@ class GreedyReport:
     best_leaves: float | None  # a bound on the probability that the run comes near the sphere with these steps
 
     def to_json(self) -> str:
-        """The whole report; numbers beyond float64 are the strings "inf" and "-inf"."""
+        """The whole report; infinite numbers are the strings "inf" and "-inf"."""
         return json.dumps(plain(self), ensure_ascii=False, indent=1, allow_nan=False)
 
     def __str__(self) -> str:
@@ -62,7 +62,7 @@ class GreedyReport:
 
 
 def used(constants: dict[str, Quantity]) -> dict[str, Quantity]:
-    """Those that this theorem uses: nothing is averaged over batches, and no pair of steps shares a batch."""
+    """The constants that this theorem uses: it has no batch means, and no steps that share a batch."""
     left_out = (
         "C1",
         "C2",
@@ -85,7 +85,7 @@ def used(constants: dict[str, Quantity]) -> dict[str, Quantity]:
 
 @checked
 def analyse_greedy(
-    problem: Problem, algorithm: Algorithm, n_samples: int = 100_000, theta0: ArrayLike | None = None,
+    problem: Problem, algorithm: Algorithm, n_samples: int = 100_000, *, theta0: ArrayLike | None = None,
     omega0: ArrayLike | None = None, radius_omega: float | None = None, sampling: str = "markov",
 ) -> GreedyReport:  # fmt: skip
     """The companion theorem on plain Greedy-GQ, for this problem; the arguments are those of ``analyse``.
@@ -104,8 +104,8 @@ def analyse_greedy(
         raise ValueError(f"algorithm is {algorithm!r}: this theorem is about gqlab.GreedyGQ")
     n_samples = checks.integer("n_samples", n_samples, least=1)
     own = algorithm.own_radius_omega if radius_omega is None else radius_omega
-    # Poisson's equation takes the place of batch means and of mixing: a periodic chain will do.
-    c = replace(sharp_constants(problem, algorithm.radius, own, "iid"), sampling=sampling)
+    # Poisson's equation replaces batch means and mixing, so a periodic chain is fine.
+    c = replace(sharp_constants(problem, algorithm.radius, radius_omega=own, sampling="iid"), sampling=sampling)
     known = assumptions.stated(problem, algorithm.radius)
     points = start_points(problem, theta0, omega0, c.R, c.R_omega)
     start = start_terms(problem, *points, c.R, c.R_omega)
@@ -113,7 +113,7 @@ def analyse_greedy(
     theta0_norm = float(np.linalg.norm(points[0]))
     chosen: tuple[float, float, float, float] | tuple[None, None, None, None] = (None, None, None, None)
     if theta0_norm < c.R:
-        best, eta, total = best_greedy(problem, c, float(n_samples), start, theta0_norm)
+        best, eta, total = best_greedy(problem, c, float(n_samples), start=start, theta0_norm=theta0_norm)
         probability = leaves(c, total * best.rho * n_samples * eta, c.G * eta, n_samples, theta0_norm)
         chosen = eta, eta / best.x, total, probability
     return GreedyReport(

@@ -1,8 +1,8 @@
 """The constants of the proof, in two versions.
 
 ``printed``: as the paper's appendix writes them, with the loose building blocks that its assumptions give (derived in
-docs/theory.md, since the paper refers to another for L₁, L₂, L₃ and L). ``corrected``: what the repaired proof needs,
-as tight as we can make it; each is a true bound for the problem at hand.
+docs/theory.md, since the paper refers to another one for L₁, L₂, L₃ and L). ``corrected``: what the repaired proof
+needs, as tight as we can make it; each is a true bound for the problem at hand.
 
 Notation: Φ̂ = sup‖φ̂‖, W = sup‖ω*(θ)‖, U = sup‖ω*(θ) + θ‖, δ_max = r_max + (1+γ)R, all over ‖θ‖ ≤ R; u_t = √v of the
 batch means (:mod:`gqlab.theory.deviation`); ψ(θ) = C^{−1/2}E[δφ], so that J = ½‖ψ‖²; ℓ_ψ its Lipschitz constant.
@@ -27,13 +27,13 @@ from gqlab.theory.ergodicity import certify
 #: ĉ, the bound on the coefficient c_t of the Lyapunov function.
 C_HAT = 1 / 8
 
-#: Next states up to which sup‖C⁻¹K V‖ over ‖V‖∞ ≤ 1 is taken over all sign vectors.
+#: The most next states for which sup‖C⁻¹K V‖ over ‖V‖∞ ≤ 1 is computed over all sign vectors.
 MOST_SIGNS = 12
 
 
 @dataclass(frozen=True)
 class Constants:
-    """The numbers that conditions and bound are made of. ``drift`` multiplies η_θ²/η_ω ‖g‖² in the tracking lemmas."""
+    """The numbers in the conditions and the bound. ``drift`` multiplies η_θ²/η_ω ‖g‖² in the tracking lemmas."""
 
     version: str
     R: float
@@ -62,7 +62,7 @@ class Constants:
     formulas: dict[str, str]
 
     def D(self, eta_theta: float) -> float:
-        """D, the coefficient of the tracking error divided by η_θ; as printed it takes η_θ at 1."""
+        """D, the coefficient of the tracking error divided by η_θ; as printed it has η_θ = 1."""
         if self.version == "printed":
             return 6 * self.L1 * (self.L / 2 + C_HAT) + self.L1 + self.L1 * C_HAT
         return self.L1**2 * (6 * (self.L / 2 + C_HAT) * eta_theta + 1 + C_HAT)
@@ -70,7 +70,7 @@ class Constants:
 
 @dataclass(frozen=True)
 class Basics:
-    """What both versions read off the problem."""
+    """What both versions take from the problem."""
 
     R: float
     r_max: float
@@ -94,7 +94,7 @@ def basics(problem: Problem, radius: float) -> Basics:
     longest = float(np.linalg.norm(phi, axis=-1).max())
     if longest > 1 + 1e-9:
         raise ValueError(
-            f"features: the longest has norm {longest:.6g}, above 1 (Assumption 1): divide them by it and analyse that"
+            f"features: the longest has norm {longest:.6g}, above 1 (Assumption 1): divide all features by it first"
         )
     diameter = max(float(np.linalg.norm(phi - phi[:, [a]], axis=-1).max()) for a in range(phi.shape[1]))
     smooth = problem.target.smoothness(phi.shape[1], radius, min(diameter, 2.0))
@@ -124,7 +124,9 @@ def printed(problem: Problem, radius: float) -> Constants:
     """The constants as the appendix prints them; L₁, L₂, L₃, L and C_∇J from the loose building blocks."""
     x = basics(problem, radius)
     A, R, gamma, k1, k2 = x.n_actions, x.R, x.gamma, x.smooth.k1, x.smooth.k2
-    if k1 is None or k2 is None:  # the paper's Φ̂ and L_φ̂ need k₁ and k₂; where they are unknown the operator's own
+    if (
+        k1 is None or k2 is None
+    ):  # the paper's Φ̂ and L_φ̂ need k₁ and k₂; where they are unknown, the operator's own are used
         phi_hat, L_phi_hat = x.smooth.phi_hat, x.smooth.L_phi_hat
     else:
         phi_hat, L_phi_hat = 1 + A * R * k1, A * (k2 * R + 2 * k1)
@@ -289,7 +291,7 @@ def _norm(matrix: NDArray[np.floating[Any]]) -> float:
 
 
 def signs_norm(matrix: NDArray[np.floating[Any]]) -> float:
-    """sup ‖matrix V‖ over ‖V‖∞ ≤ 1: over all sign vectors where they are few, else the sum of the column norms."""
+    """sup ‖matrix V‖ over ‖V‖∞ ≤ 1: over all sign vectors if they are few, else the sum of the column norms."""
     columns = matrix[:, np.abs(matrix).max(axis=0) > 0]
     if columns.shape[1] > MOST_SIGNS:
         return float(np.linalg.norm(columns, axis=0).sum())

@@ -6,8 +6,8 @@ For X(x) of a sample x = (s, a, s'), F = X − E[X], F̄(s) = E[F|s] and the cha
     v_X = max_n max_s ( E[‖F‖²|s] + 2 Σ_{1≤k≤n} c_k(s) )          c_k(s) = E[⟨F(x), (P^{k−1} F̄)(s⁺)⟩ | s]
 
 (s⁺ is the state of the next sample: s', or a restart). So E‖mean − E[X]‖² ≤ v_X/M. The largest partial sum is taken,
-not the sum of the positive parts: correlations that alternate in sign cancel. The sums are exact as far as they matter,
-and the rest is bounded with the certified (Λ, ρ): |c_k| ≤ 2 max‖F‖ max‖F̄‖ d(k−1).
+not the sum of the positive parts, so that correlations of alternating sign cancel. The sums are computed exactly as far
+as they matter, and the rest is bounded with the certified (Λ, ρ): |c_k| ≤ 2 max‖F‖ max‖F̄‖ d(k−1).
 
 With independent samples of D and P in place of a trajectory nothing is correlated: v_X = E‖F‖².
 
@@ -27,10 +27,10 @@ from gqlab.problems.problem import Problem
 from gqlab.support.checks import FloatArray
 from gqlab.theory.ergodicity import Ergodicity, behaviour_chain
 
-#: The rest of the sum over k is bounded instead of added up once it is this small a part of v.
+#: The rest of the sum over k is bounded instead of computed once it is this small a fraction of v.
 NEGLIGIBLE = 1e-9
 
-#: … or once the sum has cost this many multiplications: then the bound on the rest is looser, but as true.
+#: … or once the sum has cost this many multiplications: then the bound on the rest is looser, but still valid.
 MOST_WORK = 5e9
 
 

@@ -18,13 +18,13 @@ from gqlab.mdp import chains
 from gqlab.problems.problem import Problem
 from gqlab.support.checks import FloatArray
 
-#: Powers of the kernel that are looked at one by one, times the number of states.
+#: The number of powers of the kernel that are tried one by one, times the number of states.
 MOST_POWERS = 20_000
 
 #: No power beyond this one is tried.
 LONGEST = 10**7
 
-#: Below this a distance is rounding: no smaller one is used as a certificate.
+#: Smaller distances are rounding, and not used as certificates.
 SMALLEST = 1e-10
 
 
@@ -43,7 +43,7 @@ class Ergodicity:
         return self.Lambda * self.rho / (1 - self.rho)
 
     def tail(self, t: int) -> float:
-        """Σ_{u ≥ t} Λρᵘ for t ≥ 1: no less than the sum of the distances from t on."""
+        """Σ_{u ≥ t} Λρᵘ for t ≥ 1: an upper bound on the sum of the distances from t on."""
         return self.Lambda * self.rho**t / (1 - self.rho)
 
 
@@ -92,7 +92,7 @@ def certify(problem: Problem) -> Ergodicity:
     best: Ergodicity | None = None
     for t, power in _powers(K):
         d_bar = worst_pair(power)
-        # Rounding must not make the certificate too small.
+        # A margin, so that rounding does not make the certificate too small.
         d_bar = min(d_bar * (1 + 1e-12) + 1e-15 * t * len(K), 1.0) if d_bar > 0 else 0.0
         if d_bar >= 1 - 1e-9:
             continue
@@ -149,7 +149,7 @@ def distances(problem: Problem, below: float = 1e-12, most: int = 100_000) -> Fl
 
 
 def _pair(t: int, d_bar: float) -> Ergodicity:
-    # Where d̄ is 0 any ρ would do; for t > 1 one that keeps Λ finite.
+    # Where d̄ is 0, any ρ would serve; for t > 1 take one that keeps Λ finite.
     rho = (d_bar if d_bar > 0 or t == 1 else SMALLEST) ** (1 / t)
     rho = min(rho * (1 + 1e-14), 1 - 1e-16)
     return Ergodicity(Lambda=1.0 if t == 1 else rho ** -(t - 1.0), rho=rho, t0=t, d_bar=d_bar)

@@ -1,7 +1,7 @@
-"""The least number of samples for ε, and how it grows as ε falls: each bound, optimised over all that it leaves free.
+"""The least number of samples for ε, and how it grows as ε falls: each bound, optimised over all free parameters.
 
-The slope of the paper's theorem comes to 2 from below: c_0 ≤ 1/8 itself, where lr-3 has η_θM ≤ const, lets η_θM grow
-like a logarithm.
+The slope of the paper's theorem approaches 2 from below: c_0 ≤ 1/8 itself, used here where lr-3 has η_θM ≤ const, lets
+η_θM grow like a logarithm.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from gqlab.theory.search import least_samples
 from gqlab.theory.sharp import Sharp
 from gqlab.theory.theorems import leaves
 
-#: ε, six decades of them below the largest.
+#: The values of ε, over six decades.
 EPSILONS = tuple(10.0**-k for k in range(2, 9))
 
 #: The theorems by name: (theorem, order), and the exponent that is proved.
@@ -43,7 +43,7 @@ class Growth:
     proved: str
     epsilons: tuple[float, ...]
     samples: tuple[float, ...]
-    note: str = ""  # what of the theorem is not shown here
+    note: str = ""  # which part of the theorem is not shown here
 
     @property
     def slopes(self) -> FloatArray:
@@ -56,14 +56,14 @@ class Growth:
 
 
 def one_ball_note(problem: Problem, c: Constants) -> str:
-    """What W ≤ R, which the paper's theorem needs, is here; nothing where it is proved."""
+    """Whether W ≤ R, which the paper's theorem needs, holds here; empty if it is proved."""
     inside = omega_star_inside(problem, c)
     words = {FAILS: "does not apply here, W > R", UNKNOWN: "W ≤ R is not shown here"}
     return "" if inside.status == HOLDS else f"{words[inside.status]}: {inside.detail}"
 
 
 def stays_note(probabilities: Iterable[float]) -> str:
-    """How likely the runs are to come near the sphere, after which nothing is counted; nothing where they cannot."""
+    """How likely runs are to come near the sphere, after which nothing is counted; empty if they cannot."""
     most = max(probabilities)
     if most == 0:
         return ""
@@ -74,7 +74,7 @@ def growth(
     problem: Problem, c: Sharp, start: tuple[float, float], epsilons: tuple[float, ...] = EPSILONS,
     names: tuple[str, ...] = tuple(CASES), theta0_norm: float = 0.0,
 ) -> tuple[Growth, ...]:  # fmt: skip
-    """Every case that is named; ``start`` is (J(θ_0), ‖ω_0 − ω*(θ_0)‖²), ``theta0_norm`` is ‖θ_0‖.
+    """One entry for each case; ``start`` is (J(θ_0), ‖ω_0 − ω*(θ_0)‖²), ``theta0_norm`` is ‖θ_0‖.
 
     Examples
     --------
@@ -98,7 +98,10 @@ def growth(
             counts = [greedy_plan(problem, c, epsilon, start, theta0_norm) for epsilon in epsilons]
             samples, note = [count.samples for count in counts], stays_note(count.leaves for count in counts)
         else:
-            found = [least_samples(c, theorem, epsilon, start, order, theta0_norm) for epsilon in epsilons]
+            found = [
+                least_samples(c, theorem, epsilon, start=start, order=order, theta0_norm=theta0_norm)
+                for epsilon in epsilons
+            ]
             samples = [plan.samples for plan in found]
             note = "" if theorem == "projected" else stays_note(plan.leaves or 0.0 for plan in found)
         out.append(Growth(name, proved, epsilons, tuple(samples), note))
@@ -120,7 +123,7 @@ def greedy_plan(
 ) -> GreedyPlan:
     """The fewest samples of Greedy-GQ, with their steps."""
     n = samples_for(problem, c, epsilon, start, theta0_norm)
-    found, eta, total = best_greedy(problem, c, n, start, theta0_norm)
+    found, eta, total = best_greedy(problem, c, n, start=start, theta0_norm=theta0_norm)
     return GreedyPlan(n, eta, eta / found.x, total, leaves(c, total * found.rho * n * eta, c.G * eta, n, theta0_norm))
 
 
@@ -132,7 +135,7 @@ class Requirement:
     samples: float
     bound: float
     detail: str
-    note: str = ""  # what of the theorem is not shown here
+    note: str = ""  # which part of the theorem is not shown here
 
     def __str__(self) -> str:
         return f"ε = {self.epsilon:g}: {self.samples:.3g} samples ({self.detail}{self.note and f'; {self.note}'})"
@@ -149,14 +152,14 @@ def requirements(
         return {"greedy": Requirement(epsilon, best.samples, best.bound, pair, stays_note([best.leaves]))}
     out, one_ball = {}, one_ball_note(problem, corrected(problem, c.R))
     for version in ("printed", "corrected"):
-        old = schedule(problem, epsilon, c.R, version, theta0)
+        old = schedule(problem, epsilon, radius=c.R, version=version, theta0=theta0)
         note = "" if old.moves_float64 else "; such a step does not change a float64 parameter of size R"
         pair = f"T = {float(old.n_epochs):.3g}, M = {float(old.batch_size):.3g}, η_θ = {old.eta_theta:.3g}"
         detail = f"{pair}, η_ω = {old.eta_omega:.3g}{note}"
         out[version] = Requirement(epsilon, float(old.samples), old.bound, detail, one_ball)
     for name, theorem, order in (("interior", "interior", 2), ("interior, Lipschitz ω* alone", "interior", 1),
                                  ("projected", "projected", 2)):  # fmt: skip
-        plan = least_samples(c, theorem, epsilon, start, order, norm)
+        plan = least_samples(c, theorem, epsilon, start=start, order=order, theta0_norm=norm)
         pair = f"T = {plan.n_epochs:.3g}, M = {float(plan.batch_size):.3g}, η_θ = {plan.eta_theta:.3g}"
         note = "" if plan.leaves is None else stays_note([plan.leaves])
         out[name] = Requirement(epsilon, plan.samples, plan.bound, f"{pair}, η_ω = {plan.eta_omega:.3g}", note)

@@ -5,10 +5,10 @@
 
     Σ_t η_t E[‖∇J(θ_t)‖²; I_t]/Σ_t η_t ≤ (1/ρ)(J(θ_0) + b‖ω_0 − ω*(θ_0)‖² + 2η_0 M_U + N Σ_t η_t²)/Σ_t η_t,
 
-I_t the event that no iterate up to θ_t came within Gη_0 of the sphere: a run that leaves early makes the left side
-small. N is the noise of a step; M_U and a part of N are what the correlation of consecutive samples costs, through the
-solution of Poisson's equation: 0 for independent ones.
-Constant steps of order T^{−1/2} give O(T^{−1/2}), so O(ε⁻²) samples; steps that decay like t^{−1/2} give O(log T/√T).
+where I_t is the event that no iterate up to θ_t came within Gη_0 of the sphere: a run that leaves early makes the left
+side small. N is the noise of a step; M_U and a part of N are what the correlation of consecutive samples costs, through
+the solution of Poisson's equation: 0 for independent ones. Constant steps of order T^{−1/2} give O(T^{−1/2}), so O(ε⁻²)
+samples; steps that decay like t^{−1/2} give O(log T/√T).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from gqlab.theory.inputs import checked
 from gqlab.theory.search import room, zoom
 from gqlab.theory.sharp import Sharp
 
-#: The least ρ that is admitted, as in the other theorems.
+#: The smallest admissible ρ, as in the other theorems.
 LEAST_RHO = 0.25
 
 #: log x is sought between these.
@@ -58,14 +58,14 @@ class GreedyBound:
         return self.b >= 0 and self.rho >= LEAST_RHO
 
     def total(self, etas: FloatArray, J0: float, tracking0: float) -> float:
-        """The bound for the steps η_0, η_1, … of θ, which must not grow."""
+        """The bound for the steps η_0, η_1, … of θ, which must not increase."""
         if (np.diff(etas) > 0).any():
-            raise ValueError("etas: the step sizes must not grow")
+            raise ValueError("etas: the step sizes must not increase")
         start = J0 + self.b * tracking0 + 2 * float(etas[0]) * self.M_U
         return (start + self.N * float((etas**2).sum())) / (self.rho * float(etas.sum()))
 
     def best(self, n_samples: float, J0: float, tracking0: float, most: float = 1.0) -> tuple[float, float]:
-        """The constant η_θ ≤ ``most`` with the least bound after so many samples, and that bound."""
+        """The constant η_θ ≤ ``most`` with the least bound after ``n_samples`` samples, and that bound."""
         start = J0 + self.b * tracking0
         eta = min(most, math.sqrt(start / (self.N * n_samples))) if self.N > 0 else most
         eta = max(eta, 1e-300)
@@ -79,7 +79,7 @@ class GreedyBound:
         start, room = J0 + self.b * tracking0, epsilon * self.rho
         root = math.sqrt(self.N * start)
         z = room / (root + math.sqrt(root**2 + 2 * self.M_U * room)) if room > 0 else 0.0
-        if z > 0 and start * z**2 > self.N * most**2:  # that η is too large: with the largest instead
+        if z > 0 and start * z**2 > self.N * most**2:  # that η is too large: use the largest instead
             left = room - self.N * most
             return max(1.0, (start / most + 2 * self.M_U) / left) if left > 0 else math.inf
         return max(1.0, z**-2) if z > 0 else math.inf
@@ -162,9 +162,9 @@ def largest_step(c: Sharp, theta0_norm: float) -> float:
 
 @checked
 def best_greedy(
-    problem: Problem, c: Sharp, n_samples: float, start: tuple[float, float], theta0_norm: float = 0.0
+    problem: Problem, c: Sharp, n_samples: float, *, start: tuple[float, float], theta0_norm: float = 0.0
 ) -> tuple[GreedyBound, float, float]:
-    """The ratio x and the constant η_θ with the least bound after so many samples, and that bound.
+    """The ratio x and the constant η_θ with the least bound after ``n_samples`` samples, and that bound.
 
     ``theta0_norm`` is ‖θ_0‖, which must be Gη_θ inside the sphere: η_θ ≤ (R − ‖θ_0‖)/G.
 
@@ -175,7 +175,7 @@ def best_greedy(
     >>> mdp = gq.FiniteMDP([[[0.75, 0.25]], [[0.25, 0.75]]], [[0.03], [0.0]], discount=0.1)
     >>> problem = gq.Problem(mdp, np.eye(2)[:, None, :], target=gq.FixedPolicy([[1.0], [1.0]]))
     >>> c = sharp_constants(problem, 1.0)
-    >>> bounds = [best_greedy(problem, c, n, (0.1, 0.1))[2] for n in (1e10, 1e12)]
+    >>> bounds = [best_greedy(problem, c, n, start=(0.1, 0.1))[2] for n in (1e10, 1e12)]
     >>> round(float(np.log10(bounds[0] / bounds[1])), 2)  # n^{−1/2}
     1.0
     """
@@ -208,7 +208,8 @@ def samples_for(
     >>> problem = gq.Problem(mdp, np.eye(2)[:, None, :], target=gq.FixedPolicy([[1.0], [1.0]]))
     >>> c = sharp_constants(problem, 1.0)
     >>> n = samples_for(problem, c, 1e-3, (0.1, 0.1))
-    >>> best_greedy(problem, c, n, (0.1, 0.1))[2] <= 1e-3 < best_greedy(problem, c, 0.9 * n, (0.1, 0.1))[2]
+    >>> enough, fewer = (best_greedy(problem, c, m, start=(0.1, 0.1))[2] for m in (n, 0.9 * n))
+    >>> enough <= 1e-3 < fewer
     True
     """
     solved = None if c.sampling == "iid" else poisson(problem)

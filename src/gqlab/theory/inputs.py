@@ -1,7 +1,7 @@
 """What the functions of the theory accept: their arguments are checked by name, once, before anything is computed.
 
-The constants are products of high powers of radii and step sizes. Beyond the ranges here they leave the numbers that
-a float holds: such a value is refused in one line, where a formula would give NaN or an OverflowError.
+The constants are products of high powers of radii and step sizes. Beyond the ranges given
+here they overflow: such values are refused in one line, where a formula would give NaN or an OverflowError.
 """
 
 from __future__ import annotations
@@ -29,13 +29,12 @@ RANGES = {
     "eta_theta": (1e-40, 1e40),
     "eta_omega": (1e-40, 1e40),
     "epsilon": (1e-20, 1e20),
-    "T": (1.0, 1e200),
     "start": (0.0, 1e100),
     "theta0_norm": (0.0, 1e20),
 }
 
-#: The least whole numbers.
-COUNTS = {"batch_size": 1, "n_epochs": 1, "M": 1, "n_runs": 1, "seed": 0}
+#: The smallest admissible whole numbers.
+COUNTS = {"batch_size": 1, "n_epochs": 1, "n_runs": 1, "seed": 0}
 
 WORDS = {
     "version": ("corrected", "printed"),
@@ -45,7 +44,7 @@ WORDS = {
 
 
 def in_range(name: str, value: Any, infinite: bool = False) -> float:
-    """A number of which the formulas can be computed; ``infinite``: or infinity, of which they say themselves."""
+    """A number for which the formulas can be evaluated; with ``infinite`` also infinity, which they handle."""
     low, high = RANGES[name]
     out = checks.number(name, value, infinite=True)
     if infinite and out == math.inf:
@@ -86,7 +85,7 @@ def _start(name: str, value: Any, others: Mapping[str, Any]) -> tuple[float, flo
 
 def _samples(name: str, value: Any, others: Mapping[str, Any]) -> Any:
     checks.number(name, value, least=1, most=1e200)
-    return value  # a function that runs them wants a whole number, one that bounds them need not
+    return value  # a function that runs them checks for a whole number; a bound does not need one
 
 
 def _result(name: str, value: Any, others: Mapping[str, Any]) -> Any:
@@ -94,7 +93,7 @@ def _result(name: str, value: Any, others: Mapping[str, Any]) -> Any:
     return value
 
 
-#: Of the arguments that are more than a number or a word; ``problem`` comes before those that need it.
+#: The checks by argument; ``problem`` comes before those that need it.
 CHECKS: dict[str, Callable[[str, Any, Mapping[str, Any]], Any]] = {
     "problem": _problem,
     "algorithm": _algorithm,
@@ -113,19 +112,22 @@ CHECKS: dict[str, Callable[[str, Any, Mapping[str, Any]], Any]] = {
 
 
 def checked(function: Callable[P, R]) -> Callable[P, R]:
-    """Check the arguments of ``function`` by their names; a number that overflows all the same is one line, too."""
+    """Check the arguments of ``function`` by their names; an overflow inside it is reported in one line as well."""
     signature = inspect.signature(function)
     optional = {name for name, parameter in signature.parameters.items() if parameter.default is None}
 
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
-        bound = signature.bind(*args, **kwargs)
+        try:
+            bound = signature.bind(*args, **kwargs)
+        except TypeError as error:
+            raise TypeError(f"{function.__name__}(): {error}") from None
         given = bound.arguments
         for name, check in CHECKS.items():
             if name in given and not (given[name] is None and (name in optional or name == "batch_size")):
                 given[name] = check(name, given[name], given)
         try:
-            with np.errstate(all="ignore"):  # what cannot be computed is infinite, or no number, in the report
+            with np.errstate(all="ignore"):  # what cannot be computed is infinite or NaN in the report
                 return function(*bound.args, **bound.kwargs)
         except (ArithmeticError, np.linalg.LinAlgError) as error:
             names = ", ".join(name for name in given if name in RANGES or name in COUNTS or name == "algorithm")

@@ -4,9 +4,9 @@ The edge is the largest pair of step sizes for which the *exact mean dynamics* a
 
     θ ← θ − η_θ E[G_x(θ, ω)]          ω ← ω − η_ω E[H_x(θ, ω)]
 
-Near a stationary point (θ°, ω*(θ°)) the dynamics are linear, z ← (I − diag(η_θ, η_ω) 𝒥) z with the Jacobian 𝒥 of
-(E[G], E[H]); they are stable where the spectral radius of that matrix is below 1. Runs see noise as well and need far
-less, and how much less is a matter of measurement: :func:`try_steps` runs fractions of this pair and keeps the best.
+Near a stationary point (θ°, ω*(θ°)) the dynamics are linear, z ← (I − diag(η_θ, η_ω) 𝒥) z with the Jacobian 𝒥 of (E[G],
+E[H]); they are stable where the spectral radius of that matrix is below 1. Runs are noisy as well and need far smaller
+steps; how much smaller is a matter of measurement: :func:`try_steps` runs fractions of this pair and keeps the best.
 Nothing is promised beyond the runs that are reported.
 """
 
@@ -19,18 +19,19 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from gqlab.algorithms import Algorithm, GreedyGQ, VRGreedyGQ
+from gqlab.lab.run import DEFAULT_RUNS, run
 from gqlab.problems.problem import Problem
 from gqlab.support import checks
 from gqlab.support.checks import FloatArray
 from gqlab.theory.inputs import checked
 
-#: The fractions of the edge that are tried, of both steps alike.
+#: The fractions of the edge that are tried, the same for both steps.
 FRACTIONS = tuple(4.0**-k for k in range(7))
 
 
 @dataclass(frozen=True)
 class StationaryPoint:
-    """Where a descent from θ_0 ended: a stationary point if ‖∇J‖ is as good as zero."""
+    """Where a descent from θ_0 ended: a stationary point if ‖∇J‖ is practically zero."""
 
     theta: FloatArray
     gradient_norm: float
@@ -66,7 +67,7 @@ def stationary_point(problem: Problem, theta0: ArrayLike | None = None) -> Stati
             method="BFGS", options={"gtol": 1e-10, "maxiter": 2000},
         )  # fmt: skip
     except ValueError:
-        raise ValueError("theta0: a search from it leaves the finite numbers; some entry is too large") from None
+        raise ValueError("theta0: a search from it overflows: some entry is too large") from None
     return StationaryPoint(found.x, float(np.linalg.norm(problem.exact.gradient(found.x[None])[0])))
 
 
@@ -89,7 +90,7 @@ def jacobian(problem: Problem, theta: FloatArray, omega: FloatArray) -> FloatArr
 
 
 def spectral_radius(J: FloatArray, eta_theta: float, eta_omega: float) -> float:
-    """Of the linearised mean dynamics."""
+    """The spectral radius of the linearised mean dynamics."""
     d = len(J) // 2
     steps = np.repeat([eta_theta, eta_omega], d)
     return float(np.abs(np.linalg.eigvals(np.eye(2 * d) - steps[:, None] * J)).max())
@@ -116,7 +117,7 @@ def mean_dynamics_step_sizes(problem: Problem, theta0: ArrayLike | None = None) 
     most = 2 / float(np.linalg.eigvalsh(problem.exact.feature_covariance)[-1])  # ω alone is stable below this
 
     def largest(eta_omega: float) -> float:
-        # Stability in η_θ need not be an interval from 0 (nothing says so): take the end of the first stable stretch.
+        # The stable η_θ need not form an interval from 0: take the end of the first stable stretch.
         grid = np.geomspace(1e-8, 1e3, 89)
         stable = [spectral_radius(J, eta, eta_omega) < 1 for eta in grid]
         if not stable[0]:
@@ -180,8 +181,8 @@ class Tried:
 
 @checked
 def try_steps(
-    problem: Problem, radius: float, theta0: ArrayLike | None = None, batch_size: int | None = 3000,
-    n_samples: int = 30_000, n_runs: int = 4, seed: int = 0,
+    problem: Problem, radius: float, *, theta0: ArrayLike | None = None, batch_size: int | None = 3000,
+    n_samples: int = 30_000, n_runs: int = DEFAULT_RUNS, seed: int = 0,
 ) -> Tried | None:  # fmt: skip
     """Run VR-Greedy-GQ (``batch_size`` None: Greedy-GQ) with fractions of the edge; None where there is no edge.
 
@@ -194,8 +195,6 @@ def try_steps(
     >>> tried.best.outcome < tried.start, tried.attempts[0].on_sphere
     (True, 1.0)
     """
-    from gqlab.lab.run import run
-
     n_samples = checks.integer("n_samples", n_samples, least=1)
     edge = mean_dynamics_step_sizes(problem, theta0)
     if edge is None:
@@ -226,4 +225,4 @@ def _squared_gradient(problem: Problem, theta0: FloatArray) -> float:
         with np.errstate(over="raise"):
             return float((problem.exact.gradient(theta0) ** 2).sum())
     except (ValueError, FloatingPointError):
-        raise ValueError("theta0: ‖∇J‖² leaves the finite numbers there; some entry is too large") from None
+        raise ValueError("theta0: ‖∇J‖² overflows there: some entry is too large") from None

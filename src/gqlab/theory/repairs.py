@@ -1,4 +1,4 @@
-"""What the corrected version changes in the paper's proof: where, what stood there, what stands now, and why.
+"""What the corrected version changes in the paper's proof: where, from what to what, and why.
 
 ``kind`` is "misprint" (the intended formula is plain from the context), "slip" (a step that changes a constant), "gap"
 (a step that does not follow, or an assumption that is not made) or "loose" (right, but a smaller quantity does as
@@ -19,7 +19,7 @@ KINDS = {
 
 @dataclass(frozen=True)
 class Repair:
-    """One change. ``in_bound`` is False for what leaves every number as it is."""
+    """One change. ``in_bound`` is False if it changes no number."""
 
     place: str
     kind: str
@@ -29,7 +29,7 @@ class Repair:
     in_bound: bool = True
 
 
-#: Every place where the paper's proof has it otherwise: the table of docs/theory.md, section 9.
+#: Every place where the paper's proof differs: the table of docs/theory.md, section 9.
 REPAIRS: tuple[Repair, ...] = (
     Repair(
         "final inequality and the display before it, fourth term",

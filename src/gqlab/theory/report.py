@@ -16,7 +16,7 @@ from gqlab.theory.practical import Practical
 from gqlab.theory.repairs import REPAIRS, Repair
 from gqlab.theory.statements import Statement
 
-#: What is computed from a record's fields and belongs into its JSON.
+#: Properties of records that are included in their JSON.
 PROPERTIES = (
     "margin", "holds", "total", "groups", "dominating", "reached", "conditions_hold", "says_something", "applies",
     "certifies_progress", "staying",
@@ -34,7 +34,7 @@ SYMBOLS = {
 
 @dataclass(frozen=True)
 class Quantity:
-    """A constant: its value, its formula, and the largest value that random points of the ball showed (None: n/a)."""
+    """A constant: its value, its formula, and the largest value found at random points of the ball (None: n/a)."""
 
     name: str
     value: float
@@ -43,7 +43,7 @@ class Quantity:
 
     @property
     def reached(self) -> float | None:
-        """The part of the constant that was reached: its slack is one minus this."""
+        """The fraction of the constant that was reached: its slack is one minus this."""
         return None if self.sampled is None or self.value == 0 else self.sampled / self.value
 
 
@@ -131,7 +131,7 @@ class Report:
 
 
 def plain(value: Any) -> Any:
-    """Nested dictionaries of a record, with its properties that say whether something holds."""
+    """A record as nested dictionaries, including its properties."""
     if is_dataclass(value) and not isinstance(value, type):
         out = {field.name: plain(getattr(value, field.name)) for field in fields(value)}
         for name in PROPERTIES:
@@ -175,7 +175,7 @@ def _lines(report: Report) -> Iterator[str]:
 
 
 def quantity_lines(quantities: dict[str, Quantity]) -> Iterator[str]:
-    """A table of constants: value, the part of it that random points reached, formula."""
+    """A table of constants: value, the fraction of it that random points reached, formula."""
     yield f"  {'constant':<16}{'value':>12}  {'reached':>7}  formula"
     for name, quantity in quantities.items():
         reached = "" if quantity.reached is None else f"{100 * quantity.reached:.0f} %"

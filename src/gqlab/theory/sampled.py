@@ -1,6 +1,6 @@
-"""The largest norms, Lipschitz ratios and variances that random points of the ball show: the slack of a constant.
+"""The largest norms, Lipschitz ratios and variances at random points of the ball: they show the slack of a constant.
 
-A sampled value never exceeds a true constant; how near it comes is printed beside it in the report.
+A sampled value never exceeds a true constant; the report prints how close it comes.
 
 C₁ … C₄ bound variances of batch means. For one θ the deviation F(x) = G_x(θ, ω*(θ)) − ∇J(θ) has
 M·E‖mean F‖² = max_s E[‖F‖²|s] for M = 1 and the worst first state, and, for M → ∞, E[2⟨F, U⟩ − ‖F‖²], U the solution of
@@ -64,7 +64,7 @@ def _largest(vectors: FloatArray) -> float:
 def _largest_ratio(difference: FloatArray, steps: FloatArray, radius: float) -> float:
     """The largest ‖difference‖/step over points (the first axis) and what is compared at each."""
     norms = np.linalg.norm(difference, axis=-1).reshape(len(steps), -1).max(axis=1)
-    apart = steps > 1e-9 * radius  # points that the ball pushed together say nothing
+    apart = steps > 1e-9 * radius  # points that the projection made coincide are useless
     return float((norms[apart] / steps[apart]).max(initial=0.0))
 
 

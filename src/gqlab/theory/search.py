@@ -2,8 +2,8 @@
 
 For given η_ω and M every need of a theorem weakens as η_θ falls, so the admissible η_θ form an interval from 0 and its
 end is found by bisection. The interior theorem counts iterates as long as they are 3Gη_θ inside the sphere: where θ_0
-is not, nothing is counted, so η_θ ends at (R − ‖θ_0‖)/3G as well. What is left, log η_ω and log M and the fraction of
-that end, is searched on a grid that is refined around its best point. A point that is returned has been checked
+is not, nothing is counted, so η_θ is also limited by (R − ‖θ_0‖)/3G. The remaining variables, log η_ω, log M and the
+fraction of that limit, are searched on a grid that is refined around its best point. A returned point has been checked
 against every need; that no other is better is not proved.
 """
 
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from gqlab.support.checks import FloatArray
 from gqlab.theory.inputs import checked
 from gqlab.theory.sharp import Sharp
-from gqlab.theory.theorems import Evaluation, evaluate, leaves
+from gqlab.theory.theorems import EvaluatedTheorem, evaluate, leaves
 
 #: Step sizes and batches are sought between these.
 SMALLEST_STEP, MOST_SAMPLES = 1e-60, 1e40
@@ -28,7 +28,7 @@ SMALLEST_STEP, MOST_SAMPLES = 1e-60, 1e40
 #: Fractions of the largest admissible η_θ that are tried: from this one up to 1.
 SMALLEST_FRACTION = 1e-6
 
-#: Just inside the edge: rounding must not undo a need.
+#: Just inside the edge, as a margin for rounding.
 INSIDE = 1 - 1e-9
 
 
@@ -63,7 +63,7 @@ class Choice:
 
 
 def room(c: Sharp, theta0_norm: float) -> float:
-    """How far θ_0 lies inside the sphere; ``ValueError`` where it does not: no step is small enough then."""
+    """How far θ_0 lies inside the sphere; ``ValueError`` if it does not: then no step is small enough."""
     if not theta0_norm < c.R:
         raise ValueError(f"theta0_norm is {theta0_norm:g}, expected a number below the radius, {c.R:g}")
     return c.R - theta0_norm
@@ -84,7 +84,7 @@ def edge(c: Sharp, theorem: str, eta_omega: FloatArray, M: Any, order: int = 2, 
 
 
 @checked
-def largest_eta_theta(c: Sharp, theorem: str, M: int, order: int = 2, theta0_norm: float = 0.0) -> Choice:
+def largest_eta_theta(c: Sharp, theorem: str, *, batch_size: int, order: int = 2, theta0_norm: float = 0.0) -> Choice:
     """The admissible pair with the largest η_θ, and the bound at T → ∞; ``theta0_norm`` is ‖θ_0‖.
 
     Examples
@@ -93,9 +93,10 @@ def largest_eta_theta(c: Sharp, theorem: str, M: int, order: int = 2, theta0_nor
     >>> from gqlab.theory.sharp import sharp_constants
     >>> mdp = gq.FiniteMDP([[[0.75, 0.25]], [[0.25, 0.75]]], [[0.03], [0.0]], discount=0.1)
     >>> problem = gq.Problem(mdp, np.eye(2)[:, None, :], target=gq.FixedPolicy([[1.0], [1.0]]))
-    >>> largest_eta_theta(sharp_constants(problem, 1.0), "interior", 10_000).eta_theta > 7e-4
+    >>> largest_eta_theta(sharp_constants(problem, 1.0), "interior", batch_size=10_000).eta_theta > 7e-4
     True
     """
+    M = batch_size
 
     def value(log_omega: FloatArray) -> FloatArray:
         return -np.log(np.maximum(edge(c, theorem, np.exp(log_omega), M, order, theta0_norm), 1e-300))
@@ -126,9 +127,22 @@ def choice(
 
 @checked
 def best_steps(
-    c: Sharp, theorem: str, M: int, T: float, start: tuple[float, float], order: int = 2, theta0_norm: float = 0.0
-) -> Choice:
-    """The admissible steps with the least bound for these M and T."""
+    c: Sharp, theorem: str, *, batch_size: int, n_epochs: int, start: tuple[float, float], order: int = 2,
+    theta0_norm: float = 0.0,
+) -> Choice:  # fmt: skip
+    """The admissible steps with the least bound for this batch size M and number of epochs T.
+
+    Examples
+    --------
+    >>> import numpy as np, gqlab as gq
+    >>> mdp = gq.FiniteMDP([[[0.75, 0.25]], [[0.25, 0.75]]], [[0.03], [0.0]], discount=0.1)
+    >>> problem = gq.Problem(mdp, np.eye(2)[:, None, :], target=gq.FixedPolicy([[1.0], [1.0]]))
+    >>> c = gq.theory.sharp_constants(problem, 1.0)
+    >>> steps = gq.theory.best_steps(c, "interior", batch_size=10_000, n_epochs=1000, start=(0.1, 0.1))
+    >>> steps.eta_theta <= gq.theory.largest_eta_theta(c, "interior", batch_size=10_000).eta_theta
+    True
+    """
+    M, T = batch_size, float(n_epochs)
 
     def value(log_omega: FloatArray, log_fraction: FloatArray) -> FloatArray:
         found, possible = _evaluated(c, theorem, order, M, log_omega, log_fraction, theta0_norm)
@@ -143,7 +157,7 @@ def best_steps(
 
 @checked
 def least_samples(
-    c: Sharp, theorem: str, epsilon: float, start: tuple[float, float], order: int = 2, theta0_norm: float = 0.0
+    c: Sharp, theorem: str, epsilon: float, *, start: tuple[float, float], order: int = 2, theta0_norm: float = 0.0
 ) -> Choice:
     """T, M and the steps with the least TM whose bound is at most ε.
 
@@ -152,7 +166,7 @@ def least_samples(
     c : Sharp
         What ``sharp_constants`` gives.
     theorem : "interior" or "projected"
-        What "interior" bounds counts iterates until the run comes near the sphere: see ``leaves`` of the result.
+        The "interior" bound counts iterates until the run comes near the sphere: see ``leaves`` of the result.
     epsilon : float
     start : (float, float)
         J(θ_0) and ‖ω_0 − ω*(θ_0)‖².
@@ -167,7 +181,7 @@ def least_samples(
     >>> from gqlab.theory.sharp import sharp_constants
     >>> mdp = gq.FiniteMDP([[[0.75, 0.25]], [[0.25, 0.75]]], [[0.03], [0.0]], discount=0.1)
     >>> problem = gq.Problem(mdp, np.eye(2)[:, None, :], target=gq.FixedPolicy([[1.0], [1.0]]))
-    >>> plan = least_samples(sharp_constants(problem, 1.0), "interior", 0.01, (0.1, 0.1))
+    >>> plan = least_samples(sharp_constants(problem, 1.0), "interior", 0.01, start=(0.1, 0.1))
     >>> plan.bound <= 0.01, min(plan.needs.values()) >= 0
     (True, True)
     """
@@ -177,7 +191,7 @@ def least_samples(
         per_T, rest = _split(c, theorem, order, M, log_omega, log_fraction, start, theta0_norm)
         with np.errstate(over="ignore"):
             T = np.maximum(per_T / np.maximum(epsilon - rest, 1e-300), 1.0)
-        far = 1e6 + np.log(np.maximum(rest, 1e-300) / epsilon)  # misses ε, in the order of how far
+        far = 1e6 + np.log(np.maximum(rest, 1e-300) / epsilon)  # ordered by how far they miss ε
         return np.where(rest < epsilon, np.log(T) + log_M, np.where(np.isfinite(rest), far, np.inf))
 
     box = [(0.0, math.log(MOST_SAMPLES)), (math.log(SMALLEST_STEP), 0.0), (math.log(SMALLEST_FRACTION), 0.0)]
@@ -197,7 +211,7 @@ def zoom(
     function: Callable[..., FloatArray], box: list[tuple[float, float]], points: tuple[int, ...] | None = None,
     rounds: int = 14,
 ) -> FloatArray:  # fmt: skip
-    """A least point of ``function`` over a box: on a grid, then on ever smaller grids around the best point."""
+    """A minimiser of ``function`` over a box: on a grid, then on ever smaller grids around the best point."""
     counts = points or (81,) * len(box)
     low, high = (np.array(ends) for ends in zip(*box, strict=True))
     best, least = (low + high) / 2, math.inf
@@ -216,8 +230,8 @@ def zoom(
 
 def _evaluated(
     c: Sharp, theorem: str, order: int, M: Any, log_omega: FloatArray, log_fraction: FloatArray, theta0_norm: float
-) -> tuple[Evaluation, NDArray[np.bool_]]:
-    """At fractions of the edge; the last axis is that of the fractions, and the edge is the same all along it."""
+) -> tuple[EvaluatedTheorem, NDArray[np.bool_]]:
+    """The theorem at fractions of the edge; the last axis runs over the fractions, along which the edge is constant."""
     eta_omega = np.exp(log_omega)
     most = edge(c, theorem, eta_omega[..., :1], np.broadcast_to(M, eta_omega.shape)[..., :1], order, theta0_norm)
     eta_theta = np.maximum(most, SMALLEST_STEP) * np.exp(log_fraction)

@@ -1,6 +1,6 @@
 """The constants of the sharper theorems, for two radii: ‖θ‖ ≤ R and ‖ω‖ ≤ R_ω with R_ω ≥ W = sup‖ω*(θ)‖.
 
-With two radii ω*(θ) always lies where ω may go, for every operator. What is tighter than in
+With two radii ω*(θ) always lies in ω's ball, for every operator. What is tighter than in
 :mod:`gqlab.theory.constants`: W, U, L₃, L_u and ℓ_ψ by enumeration (:mod:`gqlab.theory.uniform`), and L with them.
 What is new: L₆, the Lipschitz constant of the derivative of ω*, which lets the noise of θ enter the tracking error by
 its square.
@@ -22,13 +22,13 @@ from gqlab.theory.ergodicity import certify
 from gqlab.theory.inputs import checked
 from gqlab.theory.uniform import Norms, corners, norms, roots, uniform
 
-#: R_ω where nothing is said: W, with room for rounding.
+#: The default R_ω in units of W: a margin for rounding.
 ROOM = 1 + 1e-9
 
 
 @dataclass(frozen=True)
 class Sharp:
-    """The numbers that the sharper theorems are made of; ``formulas`` has one string for each."""
+    """The numbers in the sharper theorems; ``formulas`` has one string for each."""
 
     R: float
     R_omega: float
@@ -70,7 +70,7 @@ class Sharp:
 
 @checked
 def sharp_constants(
-    problem: Problem, radius: float, radius_omega: float | None = None, sampling: str = "markov"
+    problem: Problem, radius: float, *, radius_omega: float | None = None, sampling: str = "markov"
 ) -> Sharp:
     """The constants; ``radius_omega`` None: the smallest that is proved to hold every ω*(θ).
 
@@ -156,7 +156,7 @@ def next_state(problem: Problem, phi_hat: float, u_K: Any, u_gamma: Any) -> tupl
 
 
 def _fixed(problem: Problem) -> Norms:
-    """The norms for the one X that there is where φ̂ does not depend on θ."""
+    """The norms for the single X that exists where φ̂ does not depend on θ."""
     C, _, K = problem.exact.moments
     X = K @ problem.exact.phi_hat(np.zeros(problem.dim))
     towards = np.linalg.solve(C, X)

@@ -1,4 +1,4 @@
-"""What the sharper theorems say about one problem, one algorithm and one start: a record for each, and its print."""
+"""What the sharper theorems say about one problem, one algorithm and one start: a record for each, and its text."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ TERMS = {
     "noise": "Nη_θ/ρ",
 }
 
-#: A statement about the runs that stay inside certifies progress where no more than this share of the runs may leave.
+#: A statement about runs that stay inside certifies progress only if at most this share of the runs may leave.
 MOST_LEAVE = 0.05
 
 
@@ -144,7 +144,7 @@ def statements(
         at_start = _at_start(problem, c, points[0], eta_theta if name == "projected" else None)
         coefficients = {key: _number(value) for key, value in found.coefficients.items()}
         try:
-            largest = largest_eta_theta(c, name, algorithm.batch_size, theta0_norm=theta0_norm)
+            largest = largest_eta_theta(c, name, batch_size=algorithm.batch_size, theta0_norm=theta0_norm)
         except ValueError:
             largest = None
         probability = None
@@ -215,7 +215,7 @@ def mixing_free(known: tuple[Assumption, ...]) -> tuple[Assumption, ...]:
 
 
 @checked
-def mapping(problem: Problem, theta: FloatArray, eta_theta: float, radius: float) -> FloatArray:
+def mapping(problem: Problem, theta: FloatArray, *, eta_theta: float, radius: float) -> FloatArray:
     """𝒢(θ) = (θ − Π_R[θ − η_θ∇J(θ)])/η_θ, the projected-gradient mapping, (..., d): ∇J(θ) where nothing is projected.
 
     Examples
@@ -224,8 +224,8 @@ def mapping(problem: Problem, theta: FloatArray, eta_theta: float, radius: float
 
     >>> import numpy as np, gqlab as gq
     >>> problem = gq.Problem(gq.FiniteMDP([[[1.0]]], [[2.0]], discount=0.5), [[[1.0]]])
-    >>> float(mapping(problem, np.array([0.0]), 0.1, 1.0)[0]), float(mapping(problem, np.array([1.0]), 0.1, 1.0)[0])
-    (-1.0, 0.0)
+    >>> [float(mapping(problem, np.array([x]), eta_theta=0.1, radius=1.0)[0]) for x in (0.0, 1.0)]
+    [-1.0, 0.0]
     """
     after = theta - eta_theta * problem.exact.gradient(theta)
     norm = np.linalg.norm(after, axis=-1, keepdims=True)
@@ -233,16 +233,18 @@ def mapping(problem: Problem, theta: FloatArray, eta_theta: float, radius: float
     projected = np.where(inside, after, after * radius / np.maximum(norm, 1e-300))
     out = np.where(inside, problem.exact.gradient(theta), (theta - projected) / eta_theta)
     if not np.isfinite(out).all():
-        raise ValueError("theta: the result leaves the finite numbers; some entry is too large")
+        raise ValueError("theta: the result overflows: some entry is too large")
     return out
 
 
 def _at_start(problem: Problem, c: Sharp, theta: FloatArray, eta_theta: float | None) -> float:
-    value = problem.exact.gradient(theta) if eta_theta is None else mapping(problem, theta, eta_theta, c.R)
+    value = (
+        problem.exact.gradient(theta) if eta_theta is None else mapping(problem, theta, eta_theta=eta_theta, radius=c.R)
+    )
     return float((value**2).sum())
 
 
 def _number(value: Any, unknown: float = -math.inf) -> float:
-    """Where a need fails the formulas may have no value: a margin is then minus infinity, a term infinity."""
+    """A number; where a need fails the formulas may have no value, and a margin is minus infinity, a term infinity."""
     out = float(value)
     return unknown if math.isnan(out) else out

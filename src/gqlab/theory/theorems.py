@@ -15,9 +15,9 @@ and on the same telescoping sum. They differ in how θ moves:
     run that leaves early makes it small, so :func:`leaves` belongs to it. ``order`` 2 expands ω* to second order
     (then N₀, S ~ η_ω² + η_θ²: O(ε^{−5/3}) samples), ``order`` 1 only uses that ω* is Lipschitz (O(ε^{−7/4})).
 ``projected``
-    E‖𝒢(θ_ξ)‖² of all iterates, 𝒢 the projected-gradient mapping: nothing is assumed of the run (O(ε^{−2})).
+    E‖𝒢(θ_ξ)‖² over all iterates, 𝒢 the projected-gradient mapping: nothing is assumed about the run (O(ε^{−2})).
 
-All arguments may be arrays, taken element by element.
+All arguments may be arrays, treated elementwise.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ import numpy as np
 
 from gqlab.theory.sharp import Sharp
 
-#: βη_θM, the growth of ‖θ_t − θ̃‖² over an epoch that Young's inequality is given: near the least of (eᵏ − 1)/k².
+#: βη_θM, the growth of ‖θ_t − θ̃‖² over an epoch allowed by Young's inequality: near the minimum of (eᵏ − 1)/k².
 GROWTH = 1.6
 
-#: The least coefficient ρ of ‖∇J‖² that is admitted; the bound divides by ρ itself, which is at most ½.
+#: The smallest admissible coefficient ρ of ‖∇J‖²; the bound divides by ρ itself, which is at most ½.
 LEAST_RHO = 0.25
 
 THEOREMS = ("interior", "projected")
@@ -51,7 +51,7 @@ class Tracking:
 
 
 @dataclass(frozen=True)
-class Evaluation:
+class EvaluatedTheorem:
     """A theorem at (η_θ, η_ω, M): what must be positive, and the bound as per_T/T + rest."""
 
     needs: dict[str, Any]
@@ -79,7 +79,7 @@ class Evaluation:
         }
 
 
-def evaluate(c: Sharp, theorem: str, eta_theta: Any, eta_omega: Any, M: Any, order: int = 2) -> Evaluation:
+def evaluate(c: Sharp, theorem: str, eta_theta: Any, eta_omega: Any, M: Any, order: int = 2) -> EvaluatedTheorem:
     """The theorem's needs and bound at these steps.
 
     Examples
@@ -123,8 +123,8 @@ def tracking_step(c: Sharp, theorem: str, eta_theta: Any, eta_omega: Any, order:
 def leaves(c: Sharp, risen: float, longest: float, n_steps: float, theta0_norm: float) -> float:
     """A bound on the probability that some iterate lies outside the ball of radius R − ``longest``.
 
-    ``longest`` bounds a step of θ; ``risen`` is the right side of the theorem before it is divided: Ψ_0 and all that
-    was added to it. Ψ ≥ J ≥ c.least_J where the run leaves, so Markov's inequality bounds the probability. A run that
+    ``longest`` bounds a step of θ; ``risen`` is the right side of the theorem before the division: Ψ_0 and everything
+    added to it. Ψ ≥ J ≥ c.least_J where the run leaves, so Markov's inequality bounds the probability. A run that
     is too short to leave does not.
 
     Examples
@@ -164,7 +164,7 @@ def _grown(a_minus_1: Any, M: Any) -> tuple[Any, Any]:
     return np.expm1(log_power) / a_minus_1, np.exp(log_power)
 
 
-def _interior(c: Sharp, eta_theta: Any, eta_omega: Any, M: Any, order: int) -> Evaluation:
+def _interior(c: Sharp, eta_theta: Any, eta_omega: Any, M: Any, order: int) -> EvaluatedTheorem:
     t = tracking_step(c, "interior", eta_theta, eta_omega, order)
     inverse_beta = eta_theta * M / GROWTH
     sum_a, power = _grown(GROWTH / M + 3 * c.L2**2 * eta_theta**2, M)
@@ -192,7 +192,7 @@ def _interior(c: Sharp, eta_theta: Any, eta_omega: Any, M: Any, order: int) -> E
     }
     rho = np.maximum(rho, 1e-300)
     held = found["b_star"] + found["X"] * found["run"] / M  # the mean of b_t over an epoch
-    return Evaluation(
+    return EvaluatedTheorem(
         needs=needs,
         coefficients={"rho": rho, "c_hat": c_hat, "B": B, "b_star": found["b_star"], "mean_b": held},
         initialisation=1 / (rho * eta_theta * M),
@@ -202,7 +202,7 @@ def _interior(c: Sharp, eta_theta: Any, eta_omega: Any, M: Any, order: int) -> E
     )
 
 
-def _projected(c: Sharp, eta_theta: Any, eta_omega: Any, M: Any) -> Evaluation:
+def _projected(c: Sharp, eta_theta: Any, eta_omega: Any, M: Any) -> EvaluatedTheorem:
     t = tracking_step(c, "projected", eta_theta, eta_omega)
     p = GROWTH / M
     sum_a, power = _grown(p, M)
@@ -217,7 +217,7 @@ def _projected(c: Sharp, eta_theta: Any, eta_omega: Any, M: Any) -> Evaluation:
         "step of θ": room - c_0 * (1 + 1 / p) - B * t.N_s,
     }
     held = b_star + X * run / M
-    return Evaluation(
+    return EvaluatedTheorem(
         needs=needs,
         coefficients={"rho": 0.5 + 0 * eta_theta, "c_hat": c_0, "B": B, "b_star": b_star, "mean_b": held},
         initialisation=2 / (eta_theta * M),

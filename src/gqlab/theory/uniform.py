@@ -1,11 +1,12 @@
-"""Suprema over every θ, and every policy an operator can make, at once.
+"""Suprema over all θ, and over all policies that an operator can produce, at once.
 
 V̄_s(θ) lies between the action values of its state, so V̄_s(θ) = ⟨ψ_s, θ⟩ with ψ_s in the convex hull of φ(s, ·). The
-derivative φ̂_s = Σ_a w_a φ(s,a) has Σ_a w_a = 1 and Σ_a |w_a| ≤ 1 + 2o, where o is the operator's overshoot: such w
-are mixtures of (1 + o)e_a − o e_b. Every map below is affine in the ψ_s (or φ̂_s) and every norm of it convex, so its
-largest value over all states at once is reached where each state sits at a vertex: finitely many matrices are seen.
+derivative φ̂_s = Σ_a w_a φ(s,a) has Σ_a w_a = 1 and Σ_a |w_a| ≤ 1 + 2o, where o is the operator's overshoot: such w are
+mixtures of (1 + o)e_a − o e_b. Every map below is affine in the ψ_s (or φ̂_s) and every norm of it convex, so its
+largest value over all states at once is attained where each state is at a vertex: finitely many matrices have to be
+examined.
 
-How far the batch means of G and H lie from their means for every θ at once, with what cancels cancelled:
+Bounds on the deviation of the batch means of G and H for all θ at once, after cancellation:
 
 ω*(θ) + θ is the linear fit of r + γV̄_{s'}(θ) by φ, so H_x(θ, ω*(θ)) is minus φ times the residual of that fit, and the
 residual is linear in the values: with the residuals ε_0 of r and ε_t of γ1{s'=t}, each fitted by φ on its own,
@@ -30,10 +31,10 @@ from gqlab.support.checks import FloatArray
 from gqlab.theory.deviation import MOST_WORK, NEGLIGIBLE, Deviation
 from gqlab.theory.ergodicity import Ergodicity, behaviour_chain
 
-#: Combinations of vertices up to which the enumeration is done; beyond it the caller keeps a looser bound.
+#: The most combinations of vertices that are enumerated; beyond, the caller keeps a looser bound.
 MOST_VERTICES = 50_000
 
-#: Matrices that are looked at in one go.
+#: Matrices that are examined at a time.
 AT_ONCE = 4096
 
 
@@ -132,7 +133,7 @@ def roots(problem: Problem, pair: Ergodicity | None, u: Deviation) -> Roots | No
 
     Examples
     --------
-    One-hot features of states that are the actions' own: r + γV̄ is fitted exactly, and H(θ, ω*) never deviates.
+    One-hot features of states that determine the action: r + γV̄ is fitted exactly, and H(θ, ω*) never deviates.
 
     >>> import numpy as np, gqlab as gq
     >>> P = np.zeros((2, 2, 2)); P[:, 0, 0] = P[:, 1, 1] = 1.0
@@ -165,7 +166,7 @@ def transition_variance(problem: Problem, pair: Ergodicity | None, X: FloatArray
     """
     x, mdp = problem.exact.transitions, problem.mdp
     F = X - x.probability @ X
-    F = np.where(np.abs(F) <= 1e-14 * np.abs(X).max(initial=1.0), 0.0, F)  # rounding is no deviation
+    F = np.where(np.abs(F) <= 1e-14 * np.abs(X).max(initial=1.0), 0.0, F)  # rounding is not a deviation
     square = (F**2).sum(axis=1)
     if pair is None:
         return float(x.probability @ square)

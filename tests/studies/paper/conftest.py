@@ -10,15 +10,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gqlab.studies.paper.design import Entry, Experiment, Part, Scale
+from gqlab.studies.paper.design import Entry, Experiment, ExperimentPart, Request
 from gqlab.studies.paper.experiments import EXPERIMENTS
-from gqlab.studies.paper.jobs import Measured
-from gqlab.studies.paper.runner import Results, collect, run_missing
-from gqlab.studies.paper.store import Store
+from gqlab.studies.paper.jobs import Job, Measurement, measure
+from gqlab.studies.paper.reproduction import Reproduction
+from gqlab.studies.paper.results import Results
+from gqlab.studies.study import How, Runner
 
 
 @dataclass(frozen=True)
-class Tiny(Scale):
+class Tiny(Request):
     """Two problems, two runs each, two epochs or twenty iterations."""
 
     population: int = 2
@@ -31,7 +32,7 @@ class Tiny(Scale):
     def n_runs(self) -> int:
         return 2
 
-    def numbers(self, part: Part) -> range:
+    def numbers(self, part: ExperimentPart) -> range:
         return range(50, 51) if part.problems == "tuning" else super().numbers(part)
 
     def sized(self, entry: Entry) -> Entry:
@@ -52,12 +53,9 @@ def each(names: Iterable[str]) -> list[Any]:
 
 
 def run_all(experiments: Iterable[Experiment], folder: Path) -> dict[str, Results]:
-    store, found = Store(folder / "data"), {}
-    for experiment in experiments:
-        run_missing(experiment, Tiny(), store, quiet=True)
-        found[experiment.name] = collect(experiment, Tiny(), store)
-        assert found[experiment.name] is not None
-    return found
+    study = Reproduction(tuple(experiments), Tiny())
+    with Runner(folder, How(progress=False)) as runner:
+        return study.gather(runner.results(study.calls()))
 
 
 @pytest.fixture(scope="session")
@@ -95,23 +93,27 @@ Values = Callable[[str, int, np.random.Generator, int], dict[str, np.ndarray]]
 
 def synthetic(experiment: Experiment, values: Values, n_problems: int = 24, n_runs: int = 10) -> Results:
     """Results of made-up runs: ``values(label, number, rng, n_records)`` gives the metrics, (n_runs, n_records) each."""
-    scale = Tiny(population=n_problems)
-    measured: dict[tuple[str, int], dict[str, Measured]] = {}
+    request = Tiny(population=n_problems)
+    measured: dict[tuple[str, int], dict[str, Measurement]] = {}
     for part in experiment.parts:
-        for number in scale.numbers(part):
+        for number in request.numbers(part):
             for entry in part.entries:
                 a, name = entry.algorithm, entry.label
                 updates = np.arange(0, 9001, 90) if a.samples_per_update == 1 else np.arange(21)
                 rng = np.random.default_rng([number, *name.encode()])
-                measured.setdefault((part.name, number), {})[name] = Measured(
+                measured.setdefault((part.name, number), {})[name] = Measurement(
                     updates=updates,
                     samples=a.samples(updates),
                     gradient_evaluations=a.gradient_evaluations(updates),
                     diverged=np.zeros(n_runs, dtype=bool),
-                    seconds=0.0,
                     values=values(name, number, rng, len(updates)),
                 )
-    return Results(experiment, scale, measured)
+    return Results(experiment, request, measured)
+
+
+def measured(job: Job) -> Measurement:
+    """What a job gives, run here and now."""
+    return Measurement.of(measure(job))
 
 
 @pytest.fixture

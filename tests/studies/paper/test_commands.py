@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import signal
@@ -15,11 +16,14 @@ import pytest
 
 from gqlab.cli import reproduce as commands
 from gqlab.cli.main import main
+from gqlab.studies import study
 from gqlab.studies.paper.experiments import EXPERIMENTS
 from gqlab.studies.paper.theory_claims import SLOPES, judge_theory
 from gqlab.studies.rates import rates
 from gqlab.studies.rates.design import RateSettings
 from gqlab.studies.rates.rates import _floor_slopes
+from gqlab.support.files import read_arrays
+from helpers.study_files import everything
 from paper.conftest import Tiny
 
 NAMES = [experiment.name for experiment in EXPERIMENTS]
@@ -71,10 +75,10 @@ def test_bad_input_gets_one_line_and_status_2(capsys, tmp_path):
 
 def test_the_whole_way_and_what_a_second_call_does(capsys, monkeypatch, out):
     """Two experiments, then a third: the report covers all that are finished, and nothing is done twice."""
-    monkeypatch.setattr(commands, "Scale", Tiny)
+    monkeypatch.setattr(commands, "Request", Tiny)
     done: list[object] = []
-    measure = commands.run_missing.__globals__["measure"]
-    monkeypatch.setitem(commands.run_missing.__globals__, "measure", lambda job: done.append(job) or measure(job))
+    make_call = study.make_call
+    monkeypatch.setattr(study, "make_call", lambda *call: done.append(call) or make_call(*call))
     main(["reproduce", "--experiment", "baird", "garnet-mspbe", "--out", str(out)])
     printed = capsys.readouterr()
     last = printed.out.splitlines()[-1]
@@ -94,7 +98,7 @@ def test_the_whole_way_and_what_a_second_call_does(capsys, monkeypatch, out):
     names = {p.name for p in out.iterdir()}
     for stem in ("baird", "garnet-mspbe", "garnet-gradient", "claims"):
         assert {f"{stem}.png", f"{stem}.svg", f"{stem}.csv"} <= names
-    assert {"claims.md", "report.html", "data"} <= names
+    assert {"claims.md", "report.html", "data", "times.json"} <= names
     assert not any(name.startswith(".") for name in names)
     capsys.readouterr()
     main(["reproduce", "--experiment", "baird", "--out", str(out), "--force", "--json"])
@@ -125,8 +129,7 @@ def test_ctrl_c_and_a_kill_lose_nothing_that_was_finished(out, signal_number, st
     finished = list(data.glob("*.npz"))
     assert len(finished) >= 3
     for path in finished:
-        with np.load(path, allow_pickle=False) as file:
-            assert "settings" in file
+        assert "measure" in json.loads(str(read_arrays(path)["header"]))["settings"]["function"]
 
 
 #: A whole run of two experiments, tiny; the tests' folder is on the path.
@@ -134,7 +137,7 @@ TINY = """
 import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler)
 from gqlab.cli import reproduce as commands
 from paper.conftest import Tiny
-commands.Scale = Tiny
+commands.Request = Tiny
 from gqlab.cli.main import main
 main(["reproduce", "--experiment", "garnet-gradient", "garnet-batch-size", "--seed", "1", "--out", sys.argv[1]])
 """
@@ -168,25 +171,39 @@ def test_claims_are_the_same_bytes_in_two_folders_and_after_kills(tmp_path):
     assert process.returncode == 0, errors
     names = {path.name for path in straight.iterdir() if path.is_file()}
     assert names == {path.name for path in killed.iterdir() if path.is_file() and not path.name.startswith(".")}
-    for name in sorted(names - {"report.html"}):  # which tells how long it took
+    for name in sorted(names - {"times.json"}):
         assert (straight / name).read_bytes() == (killed / name).read_bytes(), name
 
 
-def test_the_page_is_there_from_the_first_experiment_on(monkeypatch, out, capsys):
-    monkeypatch.setattr(commands, "Scale", Tiny)
-    seen: list[list[str]] = []
-    run_missing = commands.run_missing
+@pytest.mark.long
+@pytest.mark.parametrize("engine", ["processes", "ray"])
+def test_every_engine_gives_the_bytes_of_threads(tmp_path, monkeypatch, engine):
+    if engine == "ray":
+        pytest.importorskip("ray")
+    monkeypatch.setattr(commands, "Request", Tiny)
+    names = ["--experiment", "garnet-gradient", "garnet-mspbe", "--seed", "1"]
+    main(["reproduce", *names, "--out", str(tmp_path / "threads")])
+    main(["reproduce", *names, "--out", str(tmp_path / engine), "--engine", engine, "--workers", "2"])
+    expected = everything(tmp_path / "threads")
+    assert everything(tmp_path / engine) == expected
+    assert len([name for name in expected if name.startswith("data")]) == 8
 
-    def watched(experiment, *arguments, **options):
+
+def test_the_page_is_there_from_the_first_experiment_on(monkeypatch, out, capsys):
+    monkeypatch.setattr(commands, "Request", Tiny)
+    seen: list[list[str]] = []
+    make_call = study.make_call
+
+    def watched(*call):
         report = out / "report.html"
         text = report.read_text() if report.exists() else ""
         seen.append([name for name in NAMES if f'<section class="experiment" id="{name}"' in text])
-        return run_missing(experiment, *arguments, **options)
+        return make_call(*call)
 
-    monkeypatch.setattr(commands, "run_missing", watched)
+    monkeypatch.setattr(study, "make_call", watched)
     names = ["garnet-variance", "garnet-batch-size", "baird"]
     main(["reproduce", "--experiment", *names, "--seed", "1", "--out", str(out)])
-    assert seen == [[], names[:1], names[:2]]
+    assert [names for names, _ in itertools.groupby(seen)] == [[], names[:1], names[:2]]
     assert "3 of 19 experiments done" in (out / "report.html").read_text()
 
 

@@ -15,17 +15,17 @@ import gqlab as gq
 from gqlab.studies.paper import words
 from gqlab.studies.paper.claims import CLAIMS, THEORY_CLAIMS, judge, judge_all, summary
 from gqlab.studies.paper.departures import CHOICES, DEPARTURES
-from gqlab.studies.paper.design import Scale
+from gqlab.studies.paper.design import Request
 from gqlab.studies.paper.experiments import BY_NAME, EXPERIMENTS, SETTINGS, chosen
 from gqlab.studies.paper.figures import COLOURS, PANEL, colour, draw, in_style, write_figure
-from gqlab.studies.paper.jobs import Job, lowest_mspbe, measure
+from gqlab.studies.paper.jobs import Job, lowest_mspbe
 from gqlab.studies.paper.overview import write_overview
 from gqlab.studies.paper.panels import panels
 from gqlab.studies.paper.problems import ProblemSpec
 from gqlab.studies.paper.sections import COMPOSITES
 from gqlab.studies.paper.statistics import OUTCOMES
 from gqlab.studies.paper.tuning import reading, table
-from paper.conftest import each
+from paper.conftest import each, measured
 
 NAMES = [experiment.name for experiment in EXPERIMENTS]
 
@@ -92,7 +92,7 @@ def test_the_paper_s_figures_are_vectors_too_and_the_same_each_time(tiny_results
 
 def test_greedy_gq_reaches_as_far_as_vr_greedy_gq_on_the_axis_of_computations():
     """Read from the budgets: where curves are drawn against computations, both have them up to the same number."""
-    scale = Scale()
+    request = Request()
     for experiment in EXPERIMENTS:
         for view in experiment.views:
             part = experiment.part(view.part)
@@ -102,7 +102,7 @@ def test_greedy_gq_reaches_as_far_as_vr_greedy_gq_on_the_axis_of_computations():
             ends = {}
             for name in ("Greedy-GQ", "VR-Greedy-GQ"):
                 a = part.entry(name).algorithm
-                job = scale.job(experiment, part, part.entry(name), 0)
+                job = request.job(experiment, part, part.entry(name), 0)
                 ends[name] = int(a.gradient_evaluations(np.array([a.n_updates(job.n_samples)]))[0])
             assert min(view.end, ends["Greedy-GQ"]) >= min(view.end, ends["VR-Greedy-GQ"]), (experiment.name, view)
 
@@ -110,10 +110,10 @@ def test_greedy_gq_reaches_as_far_as_vr_greedy_gq_on_the_axis_of_computations():
 def test_minima_and_maxima_are_of_every_update_and_not_of_the_records():
     spec = ProblemSpec("garnet", 0, 1)
     common = {"n_samples": 3000, "n_runs": 2, "metrics": ("gradient",), "watch": "gradient"}
-    fine = measure(Job(spec, gq.GreedyGQ(0.02, 0.01, 100.0), record_every=1, **common))
+    fine = measured(Job(spec, gq.GreedyGQ(0.02, 0.01, 100.0), record_every=1, **common))
     lowest = np.minimum.accumulate(fine.values["gradient"], axis=1)
     assert fine.values["lowest_gradient"] == pytest.approx(lowest, rel=1e-9)
-    coarse = measure(Job(spec, gq.GreedyGQ(0.02, 0.01, 100.0), record_every=500, **common))
+    coarse = measured(Job(spec, gq.GreedyGQ(0.02, 0.01, 100.0), record_every=500, **common))
     assert coarse.values["lowest_gradient"] == pytest.approx(lowest[:, ::500], rel=1e-9)
     records = np.minimum.accumulate(coarse.values["gradient"], axis=1)
     assert (records[:, -1] > coarse.values["lowest_gradient"][:, -1]).all()
@@ -130,10 +130,10 @@ def test_the_least_mspbe_is_below_whatever_a_run_reaches(name, run_results):
     for number in range(2):
         spec = ProblemSpec(name.removesuffix("-mspbe"), number, 1)
         least = lowest_mspbe(spec)
-        for measured in run_results["long", number].values():
-            assert (measured.values["mspbe"] >= least).all()
-            excess = measured.values["excess"]
-            assert excess == pytest.approx(measured.values["mspbe"] - least, abs=1e-13)
+        for found in run_results["long", number].values():
+            assert (found.values["mspbe"] >= least).all()
+            excess = found.values["excess"]
+            assert excess == pytest.approx(found.values["mspbe"] - least, abs=1e-13)
             assert (excess > 0).all()
 
 
@@ -193,20 +193,20 @@ def test_a_quick_run_judges_nothing(tiny_results):
 
 
 def test_problems_are_drawn_as_documented():
-    first = Scale().jobs(BY_NAME["garnet-gradient"])[0].problem
+    first = Request().jobs(BY_NAME["garnet-gradient"])[0].problem
     problem = first.build()
     assert ((problem.mdp.transition > 0).sum(axis=-1) == 2).all()
     assert problem.features.shape == (5, 3, 4)
     assert np.allclose(np.linalg.norm(problem.features, axis=-1), 1)
     assert np.array_equal(first.theta0(3, 4), first.theta0(40, 4)[:3])
-    lake = Scale().jobs(BY_NAME["frozen-lake-evaluation-gradient"])
+    lake = Request().jobs(BY_NAME["frozen-lake-evaluation-gradient"])
     a, b = (job.problem.build() for job in (lake[0], lake[-1]))
     assert a.features.shape[-1] == 8
     assert np.allclose(np.linalg.norm(a.features, axis=-1), 1)
     assert np.array_equal(a.mdp.transition, b.mdp.transition)
     assert not np.array_equal(a.features, b.features)
     assert not np.array_equal(a.target.table, b.target.table)
-    dry = Scale(slippery=False).jobs(BY_NAME["frozen-lake-gradient"])[0].problem.build()
+    dry = Request(slippery=False).jobs(BY_NAME["frozen-lake-gradient"])[0].problem.build()
     assert (dry.mdp.transition.max(axis=-1)[~dry.mdp.terminal] == 1).all()
 
 

@@ -12,7 +12,7 @@ import pytest
 from gqlab.engine.records import recorded_updates
 from gqlab.studies.paper.claims import CLAIMS, THEORY_CLAIMS, Claim
 from gqlab.studies.paper.departures import CHOICES, DEPARTURES
-from gqlab.studies.paper.design import Scale
+from gqlab.studies.paper.design import Request
 from gqlab.studies.paper.experiments import BY_NAME, SIZES
 from gqlab.studies.paper.report import REGISTERED, REGISTERED_SEED
 from gqlab.studies.paper.statistics import Axis, Ratio, Side, Slope
@@ -143,13 +143,13 @@ def test_the_theory_claims_are_those_of_the_document():
 
 
 def test_population_and_settings_are_those_of_the_document():
-    scale = Scale()
-    assert scale.n_problems == 24
-    assert scale.n_runs == 10
+    request = Request()
+    assert request.n_problems == 24
+    assert request.n_runs == 10
     assert SIZES == (300, 1000, 3000, 10_000)
     for family, etas, d in (("garnet", (0.02, 0.01), 4), ("frozen-lake", (0.2, 0.1), 8),
                             ("frozen-lake-evaluation", (0.2, 0.1), 8)):  # fmt: skip
-        jobs = [j for e in BY_NAME.values() if e.family == family for j in scale.jobs(e)]
+        jobs = [j for e in BY_NAME.values() if e.family == family for j in request.jobs(e)]
         assert jobs[0].problem.build().dim == d
         names = {"GreedyGQ": 0, "VRGreedyGQ": 0}
         for job in jobs:
@@ -157,20 +157,22 @@ def test_population_and_settings_are_those_of_the_document():
             if type(job.algorithm).__name__ in names:
                 assert (job.algorithm.eta_theta, job.algorithm.eta_omega) == etas
                 assert job.n_runs == 10
-        population = {job.problem.number for job in jobs if job.problem.seed == scale.seed and job.problem.number < 50}
+        population = {
+            job.problem.number for job in jobs if job.problem.seed == request.seed and job.problem.number < 50
+        }
         assert population == set(range(24))
 
 
 @pytest.mark.parametrize("claim", MEASURED, ids=lambda c: c.key)
 def test_means_are_over_500_evenly_spaced_updates_and_the_end_is_recorded(claim):
     """Read from the jobs themselves: what a run of them will keep."""
-    scale, statistic = Scale(), claim.statistic
+    request, statistic = Request(), claim.statistic
     experiment = BY_NAME[claim.experiment]
     part = experiment.part(statistic.part)
     slope = isinstance(statistic, Slope)
     names = [e.label for e in part.entries if e.algorithm.batch_size] if slope else [statistic.over, statistic.under]
     algorithms = [part.entry(name).algorithm for name in names]
-    jobs = [scale.job(experiment, part, part.entry(name), 0) for name in names]
+    jobs = [request.job(experiment, part, part.entry(name), 0) for name in names]
     recorded = [
         recorded_updates(a.n_updates(j.n_samples), j.record_every) for a, j in zip(algorithms, jobs, strict=True)
     ]

@@ -11,6 +11,7 @@ from scipy import stats
 from gqlab.algorithms import GreedyGQ, PolicyGradient, VRGreedyGQ
 from gqlab.studies.paper.claims import CLAIMS, alarms, counts, judge, summary
 from gqlab.studies.paper.experiments import BY_NAME
+from gqlab.studies.paper.panels import panels
 from gqlab.studies.paper.statistics import (
     HOLDS,
     OUTCOMES,
@@ -162,8 +163,9 @@ def test_runs_alone_would_give_far_more_false_alarms():
 def test_slope_of_a_known_power():
     def values(power):
         def made(name, number, rng, n_records):
-            M = int(name.rsplit(" ", 1)[-1]) if "M =" in name else 3000 if name == "VR-Greedy-GQ" else 1
-            return {"gradient": M**power * np.exp(0.02 * rng.standard_normal((10, n_records)))}
+            M = int(name.rsplit(" ", 1)[-1]) if "M =" in name else 3000
+            level = 1e6 if name == "Greedy-GQ" else M**power  # it only stands beside, whatever its error is
+            return {"gradient": level * np.exp(0.02 * rng.standard_normal((10, n_records)))}
 
         return made
 
@@ -172,6 +174,7 @@ def test_slope_of_a_known_power():
     for window in ("tail", "median", "end"):
         slopes = Slope("batch size", "gradient", "x", Axis("updates", 100_000), window).log_ratios(falling, 0)
         assert slopes == pytest.approx(-0.7 * math.log(2), abs=0.03)
+    assert panels(falling)[0].series[-1].label == "power −0.70 of M"
     judged = judge(claim, falling)
     assert [judged.verdict.outcome, *(v.outcome for _, v in judged.beside)] == [HOLDS] * 3
     assert judge(claim, synthetic(experiment, values(0.7))).verdict.outcome == REVERSED

@@ -5,10 +5,11 @@ from __future__ import annotations
 import contextlib
 import os
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gqlab.algorithms import Algorithm, Sarsa, check_algorithm
 from gqlab.algorithms.schedules import LinearDecay, share
@@ -20,17 +21,20 @@ from gqlab.learn.agent.making import Settings, begin_at, make_keeping_live
 from gqlab.learn.agent.replay import Refit, Replay, algorithm_to_dict, check_replay
 from gqlab.learn.agent.replaying import Replaying, average_of, values_of
 from gqlab.learn.agent.workers import Episodes, Worker, make_worker
-from gqlab.learn.environments import EVALUATION, env_of, is_vector, make_env, play, recipe_of, single_spaces
-from gqlab.learn.linear_q import Evaluation, LinearQ
+from gqlab.learn.environments import env_of, is_vector, make_env, recipe_of, single_spaces
+from gqlab.learn.linear_q import LinearQ
+from gqlab.learn.playing import EVALUATION, Evaluation, play
 from gqlab.operators import Greedy, Operator
+from gqlab.policies import Policy
 from gqlab.support import checks
 from gqlab.support.checks import FloatArray
+from gqlab.support.renamed import renamed
 
 #: Steps between two looks at the progress bar.
 CHUNK = 2000
 
 
-class Agent(Replaying):
+class Agent(Replaying, Policy):
     """A linear agent beside an environment: ``gq.Agent(env, encoder, algorithm).learn(100_000)``.
 
     It acts with probability ε at random and else by its own action values, and updates them after every step: with an
@@ -45,8 +49,8 @@ class Agent(Replaying):
         Such as :class:`gqlab.TileCoder`; bounds that it was not given are those of the observation space.
     algorithm : GreedyGQ, VRGreedyGQ, QRC, QLearning or Sarsa
         All but VRGreedyGQ take ``trace=λ``. Entries of a trace add up to no more than the larger of them, which
-        replaces those of binary features; where the target is greedy an exploring action ends a trace. A batch's mean
-        knows no trace: there are none together with variance reduction.
+        replaces those of binary features; where the target is greedy an exploring action ends a trace. Traces
+        cannot be combined with variance reduction.
     discount : float
     epsilon : float or LinearDecay
         The share of actions taken at random.
@@ -175,11 +179,13 @@ class Agent(Replaying):
 
     # --- Stable-Baselines3's verbs -----------------------------------------------------------------------------------
 
+    @renamed(progress_bar="progress")
     def learn(
         self,
         total_timesteps: int,
         callback: Callback | Callable[[Agent], Any] | list[Any] | None = None,
-        progress_bar: bool = False,
+        *,
+        progress: bool | None = None,
         log: str | os.PathLike[str] | None = None,
     ) -> Agent:
         """Make so many more steps, and learn from them.
@@ -191,19 +197,21 @@ class Agent(Replaying):
         callback : Callback, function or list, optional
             Such as :class:`gqlab.EvalCallback`. A function is called with the agent after every step, and ends
             learning by returning False.
-        progress_bar : bool
-            Steps, and the mean return of the last episodes, on stderr.
+        progress : bool, optional
+            A progress bar on stderr, with the mean return of the last episodes; by default where that is a terminal.
         log : path, optional
             A folder for ``progress.csv``, and for TensorBoard's event files where ``tensorboard`` is installed.
         """
         from gqlab.learn.agent.logs import Log, progress_of
 
         total = checks.integer("total_timesteps", total_timesteps, least=0, below=2**48)
+        if progress is not None:
+            checks.instance("progress", progress, bool, "True, False or None")
         callbacks = as_callbacks(callback)
         if log is not None:
             callbacks.insert(0, Log(checks.path("log", log)))  # first: what a checkpoint goes on from has its row
         end = self.num_timesteps + total
-        with progress_of(self, total, progress_bar) as advance_bar:
+        with progress_of(self, total, progress) as advance_bar:
             for each in callbacks:
                 each.on_training_start(self)
             try:
@@ -242,30 +250,52 @@ class Agent(Replaying):
             if ended or any(answer is False for answer in asked):
                 break
 
+    def snapshot(self) -> LinearQ:
+        """What was learned so far, as :attr:`model`; the same one for all calls between two updates."""
+        if self._model is None or self._model[0] != self.n_updates:
+            self._model = self.n_updates, self.model
+        return self._model[1]
+
+    @property
+    def observation_size(self) -> int:  # type: ignore[override]
+        """The numbers of an observation."""
+        return int(self.encoder.n_features_in_)
+
+    def best(self, observations: Any) -> NDArray[np.int64]:
+        """The first of the best actions of observations (n, size): (n,)."""
+        return self.snapshot().best(self._worker.flat_of(observations))
+
+    def probabilities(self, observations: Any) -> FloatArray:
+        """The probabilities of the actions without exploration: (n_actions,), or (n, n_actions)."""
+        return self.snapshot().probabilities(self._worker.flat_of(observations))
+
     def predict(
-        self, observation: Any, deterministic: bool = True, state: Any = None, episode_start: Any = None
+        self,
+        observation: Any,
+        *,
+        deterministic: bool = True,
+        state: Any = None,
+        episode_start: Any = None,
+        seed: int | None = None,
     ) -> tuple[Any, None]:
         """(action, None) for one observation of the environment, or the actions of several: as Stable-Baselines3 does.
 
-        ``state`` and ``episode_start`` are not read: a linear policy has no memory.
+        As :meth:`gqlab.LinearQ.predict`, without exploration. ``state`` and ``episode_start`` are not read: a linear
+        policy has no memory.
         """
-        if self._model is None or self._model[0] != self.n_updates:  # one copy of θ for all calls between two updates
-            self._model = self.n_updates, self.model
-        return self._model[1].predict(self._worker.flat_of(observation), deterministic), None
+        return self.snapshot().predict(self._worker.flat_of(observation), deterministic=deterministic, seed=seed)
 
     def evaluate(
-        self, n_episodes: int = 100, env: Any = None, deterministic: bool = True, seed: int = EVALUATION
+        self, env: Any = None, n_episodes: int = 100, *, deterministic: bool = True, seed: int = EVALUATION
     ) -> Evaluation:
-        """Returns of so many episodes of the policy as it is now, in an environment of its own."""
-        n = checks.integer("n_episodes", n_episodes, least=1)
-        seed = checks.integer("seed", seed, least=0)
+        """Returns of so many episodes of the policy as it is now; by default in an environment like its own."""
         if env is not None:
-            return play(self.model, env, n, deterministic, seed)
+            return play(self.snapshot(), env, n_episodes, deterministic=deterministic, seed=seed)
         recipe = recipe_of(self.env)
         if recipe is None:
-            raise ValueError("env is missing: no id and keywords are known by which another one like it could be made")
+            raise ValueError("env is missing: cannot recreate this environment: pass env=")
         with contextlib.closing(env_of(recipe)) as another:
-            return play(self.model, another, n, deterministic, seed)
+            return play(self.snapshot(), another, n_episodes, deterministic=deterministic, seed=seed)
 
     def set_env(self, env: Any) -> None:
         """Go on in another environment, with a new episode."""
@@ -300,16 +330,24 @@ class Agent(Replaying):
         save_agent(self, path, in_segments=True)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], env: Any = None, encoder: Any = None) -> Agent:
+    def load(
+        cls,
+        path: str | os.PathLike[str],
+        env: Any = None,
+        encoder: Any = None,
+        *,
+        operators: Sequence[type[Operator]] | None = None,
+    ) -> Agent:
         """The agent that :meth:`save` wrote, in ``env``, or in an environment of the same id.
 
         It goes on bit for bit like the agent that was never saved: the episode that it stood in is begun with its seed
         and played again. An environment that then shows something else is refused. A vector environment cannot
-        be brought back like that: its episodes begin anew.
+        be brought back like that: its episodes begin anew. ``operators`` has the class of its target, where that is
+        an operator of your own: no file has a module imported.
         """
         from gqlab.learn.agent.saved import load_agent
 
-        return load_agent(cls, path, env, encoder)
+        return load_agent(cls, path, env, encoder, operators)
 
     @classmethod
     def preset(cls, env: str, seed: int = 0) -> Agent:

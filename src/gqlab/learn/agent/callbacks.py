@@ -109,13 +109,13 @@ class EvalCallback(Callback):
 
     def on_training_start(self, agent: Agent) -> None:
         if self.env is None and recipe_of(agent.env) is None:
-            raise ValueError("env is missing: no id and keywords are known by which one to evaluate in could be made")
+            raise ValueError("env is missing: cannot recreate this environment: pass env=")
         if self.best is not None and self.best.exists() and agent.num_timesteps > 0:
             # An agent that goes on: the best so far stays until there is a better one.
             self.best_mean = max(self.best_mean, LinearQ.load(self.best, agent.encoder).metadata.get(MEAN, -math.inf))
 
     def on_step(self, agent: Agent) -> None:
-        found = agent.evaluate(self.n_episodes, self.env)
+        found = agent.evaluate(self.env, self.n_episodes)
         self.history.append((agent.num_timesteps, found.mean))
         if found.mean > self.best_mean:
             self.best_mean = found.mean

@@ -23,7 +23,7 @@ from gqlab.rules.blocks import BinaryBlocks, DenseBlocks
 from gqlab.rules.dispatch import parameters
 from gqlab.rules.gradient import Samples
 from gqlab.rules.memory import Sizes
-from gqlab.samples.streams import Identity
+from gqlab.samples.streams import RunIdentity
 from gqlab.samples.tables import per_problem
 from gqlab.support import checks
 
@@ -89,7 +89,7 @@ def make_live(
         point=lagged_point(d, drifts=algorithm.estimator is SVRG),
         schedule=join_schedules([algorithm], [1], np.float64),
         exploration=exploration_of(epsilon, algorithm, target),
-        identity=Identity(np.uint64(seed), np.int64(0)),
+        identity=RunIdentity(np.uint64(seed), np.int64(0)),
         places=samples.features.places if binary else np.zeros(0, dtype=np.int32),
         value=np.zeros(0) if binary else samples.features.value,
         taken=samples.operator.action if isinstance(algorithm, Sarsa) else np.zeros(2 * n, dtype=np.int64),
@@ -129,7 +129,7 @@ def samples_of(features: Any, target: Operator, n: int, A: int) -> Samples:
 
 
 def exchange(n_envs: int, size: int) -> dict[str, Any]:
-    """What goes to and fro between the environments and the compiled step."""
+    """What is passed between the environments and the compiled step."""
     return {
         **{name: np.zeros(n_envs * size) for name in ("observation", "first_observation")},
         "reward": np.zeros(n_envs),

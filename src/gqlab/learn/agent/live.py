@@ -136,7 +136,7 @@ def note_step(self, live, e, old, new, A):
 
 @by_type
 def break_trace(self, e):
-    """Estimator: the trace of trajectory e begins anew with its next sample."""
+    """Estimator: the trace of trajectory e restarts with its next sample."""
 
 
 @entry

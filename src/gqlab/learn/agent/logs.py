@@ -28,7 +28,7 @@ COLUMNS = (
 
 
 @contextlib.contextmanager
-def progress_of(agent: Agent, total: int, wanted: bool) -> Iterator[Callable[[], None]]:
+def progress_of(agent: Agent, total: int, wanted: bool | None) -> Iterator[Callable[[], None]]:
     """A progress bar over so many more steps, with the mean return of the last episodes."""
     if not wanted:
         yield lambda: None
@@ -46,7 +46,7 @@ def progress_of(agent: Agent, total: int, wanted: bool) -> Iterator[Callable[[],
 class Log(Callback):
     """Write ``progress.csv``, and event files for TensorBoard where it is installed.
 
-    Rows of steps that are still to come, of a run that was stopped and is gone on with, are dropped.
+    When a run is resumed, rows of steps after the point of resumption are dropped.
 
     Parameters
     ----------

@@ -24,7 +24,7 @@ from gqlab.rules.dispatch import parameters
 from gqlab.rules.lagged import LaggedPoint
 from gqlab.rules.memory import Sizes
 from gqlab.rules.vectors import N
-from gqlab.samples.streams import Identity
+from gqlab.samples.streams import RunIdentity
 from gqlab.samples.tables import per_problem
 from gqlab.support import checks
 
@@ -83,7 +83,7 @@ def make_keeping_live(made: Settings) -> Live:
         point=_point(d, not isinstance(estimator, Plain), getattr(made.replay, "average", 0.0)),
         schedule=join_schedules([algorithm], [1], np.float64),
         exploration=exploration_of(made.epsilon, algorithm, made.target),
-        identity=Identity(np.uint64(made.seed), np.int64(0)),
+        identity=RunIdentity(np.uint64(made.seed), np.int64(0)),
         places=samples.features.places if binary else np.zeros(0, dtype=np.int32),
         value=np.zeros(0) if binary else samples.features.value,
         taken=np.zeros(n, dtype=np.int32),

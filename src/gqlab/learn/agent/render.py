@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gqlab.learn.agent.saved import FORMAT as AGENT
-from gqlab.learn.environments import env_of, make_env, play
-from gqlab.learn.linear_q import FORMAT, Evaluation, LinearQ
+from gqlab.learn.environments import env_of, make_env
+from gqlab.learn.linear_q import FORMAT, LinearQ
+from gqlab.learn.playing import Evaluation, play
 from gqlab.support import checks
 from gqlab.support.files import one_line, read_arrays, write_whole
 
@@ -56,8 +57,8 @@ def rendered_env(env: str | None, recipe: dict[str, Any] | None) -> Any:
     return env_of(recipe, render_mode="rgb_array")
 
 
-def film(model: LinearQ, env: Any, n_episodes: int, seed: int) -> tuple[list[Any], Evaluation]:
-    """The pictures of so many episodes of the greedy policy, and their returns."""
+def film(policy: Any, env: Any, n_episodes: int, seed: int) -> tuple[list[Any], Evaluation]:
+    """The pictures of so many episodes of a policy's best actions, and their returns."""
     import gymnasium
     from PIL import Image
 
@@ -76,7 +77,7 @@ def film(model: LinearQ, env: Any, n_episodes: int, seed: int) -> tuple[list[Any
         frames.append(small.quantize(COLOURS, dither=Image.Dither.NONE))
 
     try:
-        found = play(model, env, n_episodes, True, seed, look)
+        found = play(policy, env, n_episodes, deterministic=True, seed=seed, look=look)
     except gymnasium.error.DependencyNotInstalled as error:
         raise ValueError(_missing(env.spec.id, error)) from None
     return frames, found

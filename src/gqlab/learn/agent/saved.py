@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,9 @@ from gqlab.learn.agent.saved_parts import restore_parts, saved_parts
 from gqlab.learn.agent.segments import FOLDER
 from gqlab.learn.agent.workers import SingleWorker
 from gqlab.learn.environments import env_of, recipe_of
-from gqlab.learn.linear_q import encoder_to_dict, operator_from_dict, operator_to_dict, read_header, saved_encoder
+from gqlab.learn.linear_q import encoder_to_dict, read_header, saved_encoder
+from gqlab.operators import Operator
+from gqlab.operators.saved import operator_from_dict, operator_to_dict
 from gqlab.support import checks
 from gqlab.support.files import read_arrays, write_arrays
 
@@ -80,15 +83,21 @@ def save_agent(agent: Agent, path: str | os.PathLike[str], in_segments: bool = F
     write_arrays(file, arrays)
 
 
-def load_agent(kind: type[Agent], path: str | os.PathLike[str], env: Any, encoder: Any) -> Agent:
+def load_agent(
+    kind: type[Agent],
+    path: str | os.PathLike[str],
+    env: Any,
+    encoder: Any,
+    operators: Sequence[type[Operator]] | None = None,
+) -> Agent:
     """Read an agent, and bring its environment to where it was."""
     arrays = read_arrays(checks.path("path", path))
     header = read_header(arrays, FORMAT, path, KEYS)
     if env is None and header["n_envs"] > 1:
         raise ValueError(f"env is missing: the agent had a vector environment of {header['n_envs']}")
     if env is None and header["env"] is None:
-        raise ValueError("env is missing: no id and keywords were known by which it could be made")
-    given, further = _arguments(header, encoder)
+        raise ValueError("env is missing: cannot recreate this environment: pass env=")
+    given, further = _arguments(header, encoder, operators)
     agent = kind(env_of(header["env"]) if env is None else env, *given, **further)
     restore_parts(agent, arrays, header, Path(path).parent / FOLDER)
     for name in ("returns", "lengths", "ends"):
@@ -99,12 +108,12 @@ def load_agent(kind: type[Agent], path: str | os.PathLike[str], env: Any, encode
     return agent
 
 
-def _arguments(header: dict[str, Any], encoder: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+def _arguments(header: dict[str, Any], encoder: Any, operators: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """What the agent was made with."""
     return (saved_encoder(header, encoder), algorithm_from_dict(header["algorithm"])), {
         "discount": header["discount"],
         "epsilon": LinearDecay(**header["epsilon"]),
-        "target": operator_from_dict(header["target"]),
+        "target": operator_from_dict(header["target"], operators),
         "seed": header["seed"],
         "replay": replay_from_dict(header["replay"]),
         "initial_value": header["initial_value"],
@@ -124,7 +133,7 @@ def _play_again(worker: SingleWorker, actions: NDArray[np.int64], total: float) 
     wanted = worker.live.first_observation if first else worker.live.observation
     if not np.array_equal(shown, wanted):
         raise ValueError(
-            f"env: played again, it shows {shown} where it showed {wanted}: an environment that does not repeat itself "
-            "for a seed cannot be gone on with"
+            f"env: played again, it shows {shown} where it showed {wanted}: an agent cannot resume in an "
+            "environment that does not repeat itself for a seed"
         )
     worker.total, worker.begun = total, True

@@ -13,7 +13,7 @@ from gqlab.algorithms import Algorithm
 from gqlab.algorithms.schedules import LinearDecay
 from gqlab.learn.agent.agent import Agent
 from gqlab.learn.agent.callbacks import Callback
-from gqlab.learn.linear_q import Evaluation
+from gqlab.learn.playing import Evaluation
 from gqlab.support.files import check_writable, write_whole
 
 #: The evaluations on the way and at the end have seeds of their own.
@@ -35,7 +35,7 @@ class Plan:
     n_episodes: int  # of the evaluation at the end; of those on the way a fifth
 
     def settings(self) -> dict[str, Any]:
-        """What a folder's run must agree in to be gone on with: all but how far it goes."""
+        """What must be the same for a folder's run to be resumed: everything but how far it goes."""
         return {
             "env": self.env,
             "encoder": repr(self.encoder),
@@ -59,7 +59,7 @@ class Checkpoints(Callback):
         self.history = [row for row in read_history(self.folder) if row["steps"] <= agent.num_timesteps]
 
     def on_step(self, agent: Agent) -> None:
-        returns = agent.evaluate(max(1, self.plan.n_episodes // 5), seed=EVALUATION + self.plan.seed).returns
+        returns = agent.evaluate(n_episodes=max(1, self.plan.n_episodes // 5), seed=EVALUATION + self.plan.seed).returns
         row = {"steps": agent.num_timesteps, "mean": returns.mean(), "least": returns.min(), "largest": returns.max()}
         self.history.append({name: float(value) for name, value in row.items()})
         text = json.dumps(self.history, indent=1)
@@ -96,10 +96,10 @@ def train(plan: Plan, folder: Path, progress: bool) -> tuple[Agent, Evaluation]:
     check_writable(folder)
     agent = agent_in(folder, plan)
     left = max(0, plan.steps - agent.num_timesteps)
-    agent.learn(left, Checkpoints(plan, folder), progress_bar=progress and left > 0, log=folder)
+    agent.learn(left, Checkpoints(plan, folder), progress=progress and left > 0, log=folder)
     agent.save(folder / "agent.npz")
     agent.model.save(folder / "model.npz")
-    return agent, agent.evaluate(plan.n_episodes, seed=EVALUATION + plan.seed)
+    return agent, agent.evaluate(n_episodes=plan.n_episodes, seed=EVALUATION + plan.seed)
 
 
 def running_mean(values: Any, n: int) -> Any:

@@ -97,11 +97,9 @@ class Worker:
         raise NotImplementedError
 
     def flat_of(self, observation: Any) -> Any:
-        """An observation of the environment, or a batch of them, as vectors."""
-        try:
-            return self.flat.flatten(observation)
-        except ValueError:
-            return self.flat.flatten_batch(observation)
+        """An observation of the environment as a vector, or several of them, also as rows already, as rows."""
+        rows, single = self.flat.rows(observation)
+        return rows[0] if single else rows
 
     def check(self, reward: Any) -> None:
         """``ValueError`` where an environment has shown a number that is not finite; nothing was learned from it."""
@@ -244,7 +242,7 @@ class VectorWorker(Worker):
 
 
 def _ends(heard: Heard, agent: Any, episodes: Sequence[tuple[float, int]]) -> bool:
-    """Tell everybody of the episodes that are over; whether somebody ends learning."""
+    """Report the episodes that have ended to every listener; returns whether one of them ends learning."""
     answers = [hear(agent, total, length) for hear in heard for total, length in episodes]
     return any(answer is False for answer in answers)
 

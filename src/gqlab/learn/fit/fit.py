@@ -37,10 +37,10 @@ def fit(
     data: Transitions,
     encoder: Any,
     algorithm: Any,
-    target: Target | None = None,
+    target: Any = None,
+    *,
     discount: float = 0.99,
     n_passes: int = 10,
-    *,
     seed: int = 0,
     rows: str | None = None,
     theta0: Any = None,
@@ -61,9 +61,9 @@ def fit(
         VRGreedyGQ (whose batches are the next rows), StreamingGreedyGQ: in passes over rows that do.
         LeastSquaresGreedyGQ, FittedQ, LSPI: solve for θ, with matrices of all features. Step sizes that were not given
         are divided by the largest ‖φ‖².
-    target : Operator or function
-        :class:`gqlab.Greedy` by default: control. A :class:`gqlab.FixedPolicy`, or a function of observations (n, size)
-        that gives probabilities (n, n_actions), is evaluated.
+    target : Operator or policy
+        :class:`gqlab.Greedy` by default: control. A policy is evaluated: a LinearQ, an Agent, a function of
+        observations (n, size) that gives probabilities (n, n_actions), a FixedPolicy or a table like its own.
     discount : float
     n_passes : int
         Passes over the rows; not read by the solvers.
@@ -104,7 +104,7 @@ def fit(
     checks.instance("data", data, Transitions, "a gqlab.Transitions")
     workers = None if engine is None else engine_of(engine)
     made = fit_encoder(encoder, data)
-    goal = check_target(Greedy() if target is None else target, data.n_actions)
+    goal = check_target(Greedy() if target is None else target, data.n_actions, data.observation_size)
     gamma = checks.number("discount", discount, least=0, below=1)
     kind = Fitting if workers is None else SharedFit
     run = kind(data, made, _algorithm(algorithm), goal, gamma, checks.integer("seed", seed, least=0))

@@ -72,7 +72,7 @@ class Fitting:
         """Encode all rows."""
         chunk = self.data.to_chunk()
         self.order = rows
-        # The solvers take all rows at once: their order is of no account.
+        # The solvers take all rows at once: their order does not matter.
         shuffled = rows == "shuffled" and not isinstance(self.algorithm, SOLVERS)
         order = np.random.default_rng([self.seed, 0]).permutation(self.data.n_rows) if shuffled else None
         self.log = self.encoded(chunk, order)
@@ -221,6 +221,6 @@ class Fitting:
             "rows": self.data.n_rows,
             "seed": self.seed,
             "diverged": self.diverged,
-            "evaluates": "nothing" if isinstance(self.target, Operator) else "a function of observations",
+            "evaluates": "nothing" if isinstance(self.target, Operator) else "a policy",
         }
         return LinearQ(theta, self.encoder, operator, self.discount, history, about)

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gqlab.data.samples import asked
 from gqlab.operators import FixedPolicy, Operator
 from gqlab.operators.fixed_policy import FixedPolicyRule
 from gqlab.operators.switch import join_operators
+from gqlab.policies import Policy, as_policy
+from gqlab.policies.policy import EXPECTED, Table
 from gqlab.rules.blocks import BinaryBlocks, DenseBlocks
 from gqlab.rules.gradient import Samples
 from gqlab.samples.tables import per_problem
 from gqlab.support import checks
 from gqlab.support.checks import FloatArray
 
-#: What ``target`` may be: an operator, or a policy, observations (n, size) ↦ probabilities (n, n_actions).
-Target = Operator | Callable[[FloatArray], FloatArray]
+#: What ``target`` is once it is checked: an operator improves a policy, and is improved upon; a policy is evaluated.
+Target = Operator | Policy
 
 
 class Encoded(NamedTuple):
@@ -35,30 +35,23 @@ class Encoded(NamedTuple):
     policy: FloatArray | None  # (n_observations, A)  the policy that is evaluated, if one is
 
 
-def check_target(target: Any, n_actions: int) -> Target:
-    """``target`` as it is given, checked as far as it can be without data."""
-    if isinstance(target, FixedPolicy) and target.table.shape[1] != n_actions:
-        raise ValueError(f"target: its table has {target.table.shape[1]} actions, the data have {n_actions}")
-    if not isinstance(target, Operator) and not callable(target):
-        raise ValueError(
-            f"target is {checks.shown(target)}, expected an operator, or a policy: a function of observations"
-        )
-    return target
+def check_target(target: Any, n_actions: int, size: int) -> Target:
+    """What was given as ``target``, checked as far as it can be without data: an operator, or a policy."""
+    if isinstance(target, Operator) and not isinstance(target, FixedPolicy):
+        if target.tables():
+            raise ValueError(f"target is {checks.shown(target)}, with tables over states: a log has observations")
+        return target
+    policy = as_policy("target", target, n_actions, size, expected=f"an operator such as gqlab.Greedy(), or {EXPECTED}")
+    if isinstance(policy, Table):
+        return target if isinstance(target, FixedPolicy) else FixedPolicy(policy.table)
+    return policy
 
 
 def probabilities_of(target: Target, observations: FloatArray, n_actions: int) -> FloatArray | None:
     """The probabilities of a given policy at observations, (n, n_actions); None for other operators."""
-    if isinstance(target, FixedPolicy):
-        state = observations[:, 0]
-        S = len(target.table)
-        bad = np.flatnonzero((state != np.round(state)) | (state < 0) | (state >= S))
-        if observations.shape[1] != 1 or len(bad):
-            shown = observations[bad[0] if len(bad) else 0]
-            raise ValueError(f"target: its table has the states 0 … {S - 1}, but an observation is {shown}")
-        return target.table[state.astype(np.intp)]
-    if isinstance(target, Operator):
+    if isinstance(target, Operator) and not isinstance(target, FixedPolicy):
         return None
-    return asked(target, observations, n_actions)
+    return as_policy("target", target, n_actions).probabilities(observations)
 
 
 def encode_log(chunk: Any, encoder: Any, target: Target, n_actions: int, discount: float, order: Any = None) -> Encoded:

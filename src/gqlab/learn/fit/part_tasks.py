@@ -130,7 +130,7 @@ def _pieces(shared: Shared, part: Part) -> list[Part]:
 
 
 def _chunks(shared: Shared, part: Part) -> Iterator[Chunk]:
-    """The transitions of a part, until somebody says stop."""
+    """The transitions of a part, until ``stop`` is set."""
     _one_thread()
     stop = shared.get("stop")
     for chunk in chunks_of(shared["files"], part):

@@ -9,7 +9,7 @@ import numpy as np
 from gqlab.algorithms import Algorithm
 from gqlab.algorithms.schedules import join_schedules
 from gqlab.engine.cpu import advance_block, run_apart
-from gqlab.engine.loop import KeptFirst, Parts, Plan, Records, Runs, Task
+from gqlab.engine.loop import DeviceTask, KeptFirst, Parts, Records, RunPlan, Runs
 from gqlab.engine.memory import part
 from gqlab.estimators.averaged import Averaged
 from gqlab.estimators.base import NEVER, answer
@@ -121,7 +121,7 @@ class Passes:
         self.estimator = live_part(algorithm, kind, n)
         n_rows = per_problem([self.n_samples])
         stream = Drawn(n_rows) if drawn else Rows(per_problem([0]), n_rows)
-        self.task = Task(
+        self.task = DeviceTask(
             tables=Tables(samples, stream, NoTables(per_problem([0]))),
             schedule=join_schedules([algorithm], [1], np.float64),
             kept=KeptFirst((), ()),
@@ -166,9 +166,9 @@ class Passes:
         run_apart(advance_block, stop, self.task, self._layout, 0, 1, stop, self.d, self.A)
 
 
-def _plan(seed: int, cost: int) -> Plan:
+def _plan(seed: int, cost: int) -> RunPlan:
     one = np.zeros(1, dtype=np.int64)
-    return Plan(
+    return RunPlan(
         problem=one,
         seed=np.array([seed], dtype=np.uint64),
         number=one.copy(),

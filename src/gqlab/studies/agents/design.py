@@ -68,7 +68,7 @@ PRESET = "preset"
 
 
 @dataclass(frozen=True)
-class Scale:
+class Programme:
     """How much is run."""
 
     environments: tuple[str, ...]
@@ -79,12 +79,17 @@ class Scale:
     first_seed: int = 0
     rows: tuple[str, ...] = tuple(ALGORITHMS)
 
+    @property
+    def seeds(self) -> range:
+        """Of the agents."""
+        return range(self.first_seed, self.first_seed + self.n_seeds)
 
-FULL = Scale(("MountainCar-v0", "CartPole-v1", "Acrobot-v1"), STEP_SIZES, n_seeds=10, n_episodes=50, share=1.0)
-QUICK = Scale(("MountainCar-v0", "CartPole-v1"), (1 / 4,), n_seeds=2, n_episodes=10, share=0.2)
+
+FULL = Programme(("MountainCar-v0", "CartPole-v1", "Acrobot-v1"), STEP_SIZES, n_seeds=10, n_episodes=50, share=1.0)
+QUICK = Programme(("MountainCar-v0", "CartPole-v1"), (1 / 4,), n_seeds=2, n_episodes=10, share=0.2)
 
 #: LunarLander takes three times as many steps, and slower ones: fewer rows and step sizes.
-LANDER = Scale(
+LANDER = Programme(
     ("LunarLander-v3",),
     (1 / 4, 1 / 2),
     n_seeds=10,
@@ -92,12 +97,12 @@ LANDER = Scale(
     share=1.0,
     rows=("Q-learning", "QRC(.5)", "QRC(.9)", "Sarsa(.9)", "Greedy-GQ, η_ω = .1 η_θ", "VR-Greedy-GQ, η_ω = .1 η_θ"),
 )
-LANDER_QUICK = Scale(
+LANDER_QUICK = Programme(
     ("LunarLander-v3",), (1 / 4,), n_seeds=2, n_episodes=10, share=0.2, rows=("QRC(.5)", "Greedy-GQ, η_ω = .1 η_θ")
 )
 
 #: What the command measures ↦ in full, quick.
-SCALES = {"agents": (FULL, QUICK), "lander": (LANDER, LANDER_QUICK)}
+PROGRAMMES = {"agents": (FULL, QUICK), "lander": (LANDER, LANDER_QUICK)}
 
 
 @dataclass(frozen=True)

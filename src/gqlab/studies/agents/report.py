@@ -1,71 +1,22 @@
-"""The benchmark's table: as text, Markdown and JSON."""
+"""The benchmark's table: as text, Markdown, JSON and a page."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from html import escape
 
-import numpy as np
+from gqlab.studies.agents.benchmark import Entries, Entry
+from gqlab.studies.agents.design import ENVIRONMENTS, FULL, GOALS, LANDER, Goal, Programme
+from gqlab.studies.page import Table, fixed, whole_page
 
-from gqlab.studies.agents.design import ENVIRONMENTS, FULL, GOALS, LANDER, PRESET, Goal, Scale
-from gqlab.studies.agents.runs import Cell
-from gqlab.support.checks import FloatArray
-
-#: The scales that were written down with goals: a smaller one says nothing about them.
+#: The programmes that were written down with goals: a smaller one says nothing about them.
 JUDGED = (FULL, LANDER)
 
-
-@dataclass(frozen=True)
-class Entry:
-    """One row on one environment."""
-
-    step_sizes: tuple[float | None, ...]
-    means: FloatArray  # (n_step_sizes, n_seeds)  the mean return of each agent's greedy policy
-    solved: float
-    diverged: int  # agents
-
-    @property
-    def medians(self) -> FloatArray:
-        """Over seeds, (n_step_sizes,)."""
-        return np.median(self.means, axis=1)
-
-    @property
-    def best(self) -> int:
-        """Which step size has the largest median."""
-        return int(self.medians.argmax())
-
-    @property
-    def n_solve(self) -> int:
-        """How many step sizes solve it, in the median over seeds."""
-        return int((self.medians >= self.solved).sum())
-
-
-Table = dict[str, dict[str, Entry]]
-
-
-def table_of(found: Mapping[Cell, Any], scale: Scale) -> Table:
-    """Row ↦ environment ↦ entry."""
-    table: Table = {}
-    seeds = range(scale.first_seed, scale.first_seed + scale.n_seeds)
-    cells = {(c.environment, c.row, c.step_size, c.seed): result for c, result in found.items()}
-    for row in (PRESET, *scale.rows):
-        etas: tuple[float | None, ...] = (None,) if row == PRESET else scale.step_sizes
-        table[row] = {}
-        for name in scale.environments:
-            results = [[cells[name, row, eta, seed] for seed in seeds] for eta in etas]
-            table[row][name] = Entry(
-                etas,
-                np.array([[r["mean"] for r in each] for each in results]),
-                ENVIRONMENTS[name].solved,
-                sum(r["diverged"] for each in results for r in each),
-            )
-    return table
+PUBLISHED = "Stable-Baselines3's DQN, published by rl-zoo3"
 
 
 def _score(value: float) -> str:
-    return f"{value:.0f}".replace("-", "−")
+    return fixed(value, 0)
 
 
 def _step(eta: float | None) -> str:
@@ -82,59 +33,72 @@ def _cells(entry: Entry) -> list[str]:
     return [f"{_score(entry.medians[k])} ({_score(low)} … {_score(high)}{at})", share + lost]
 
 
-def markdown(table: Table, scale: Scale) -> str:
-    """The table, and what it was to show."""
+def full_table(entries: Entries, programme: Programme) -> Table:
+    """Rows × environments, with what rl-zoo3 publishes."""
     header = [""]
-    for name in scale.environments:
+    for name in programme.environments:
         env = ENVIRONMENTS[name]
-        steps = round(scale.share * env.steps / 1000)
+        steps = round(programme.share * env.steps / 1000)
         header += [f"{name}, {steps}k steps, {env.features}", f"step sizes with ≥ {_score(env.solved)}"]
-    lines = ["| " + " | ".join(header) + " |", "|---" * len(header) + "|"]
-    for row, entries in table.items():
-        cells = [cell for entry in entries.values() for cell in _cells(entry)]
-        lines.append("| " + " | ".join([row, *cells]) + " |")
-    dqn = [cell for name in scale.environments for cell in (ENVIRONMENTS[name].dqn, "")]
-    lines.append("| " + " | ".join(["Stable-Baselines3's DQN, published by rl-zoo3 (one run)", *dqn]) + " |")
-    notes = [
-        "",
-        f"Median over {scale.n_seeds} seeds of the greedy policy's mean return at the best of {len(scale.step_sizes)} "
-        f"step sizes (least … largest seed), over {scale.n_episodes} episodes after learning.",
-        *(["", *verdicts(table, scale)] if scale in JUDGED else []),
-    ]
-    return "\n".join(lines + notes) + "\n"
+    rows = [[row, *(cell for entry in each.values() for cell in _cells(entry))] for row, each in entries.items()]
+    dqn = [cell for name in programme.environments for cell in (ENVIRONMENTS[name].dqn, "")]
+    return Table(header, [*rows, [f"{PUBLISHED} (one run)", *dqn]])
 
 
-def verdicts(table: Table, scale: Scale) -> list[str]:
-    """Of every goal on these environments: met or missed, with the number."""
+def note(programme: Programme) -> str:
+    """What a number of the table is."""
+    return (
+        f"Median over {programme.n_seeds} seeds of the greedy policy's mean return at the best of "
+        f"{len(programme.step_sizes)} step sizes (least … largest seed), over {programme.n_episodes} episodes after "
+        "learning."
+    )
+
+
+def markdown(entries: Entries, programme: Programme) -> str:
+    """The table, and what it was to show."""
+    judged = [f"* {line}" for line in verdicts(entries, programme)]
+    parts = [full_table(entries, programme).markdown(), "", note(programme), *(["", *judged] if judged else [])]
+    return "\n".join(parts) + "\n"
+
+
+def verdicts(entries: Entries, programme: Programme) -> list[str]:
+    """Of every goal on these environments: met or missed, with the number; none of a smaller programme."""
     out = []
-    for goal in GOALS:
-        if goal.environment not in scale.environments:
+    for goal in GOALS if programme in JUDGED else ():
+        if goal.environment not in programme.environments:
             continue
-        value, unit = reached(table, goal)
-        out.append(f"* {goal.text}: {'met' if value >= goal.least else 'missed'} ({_score(value)}{unit})")
+        value, unit = reached(entries, goal)
+        out.append(f"{goal.text}: {'met' if value >= goal.least else 'missed'} ({_score(value)}{unit})")
     return out
 
 
-def reached(table: Table, goal: Goal) -> tuple[float, str]:
+def reached(entries: Entries, goal: Goal) -> tuple[float, str]:
     """The number that a goal asks for."""
-    entries = [table[row][goal.environment] for row in goal.rows]
+    found = [entries[row][goal.environment] for row in goal.rows]
     if goal.counts_step_sizes:
-        return max(entry.n_solve for entry in entries), f" of {len(entries[0].medians)}"
-    return float(max(entry.medians.max() for entry in entries)), ""
+        return max(entry.n_solve for entry in found), f" of {len(found[0].medians)}"
+    return float(max(entry.medians.max() for entry in found)), ""
 
 
-def text(table: Table, scale: Scale) -> str:
+def text(entries: Entries, programme: Programme) -> str:
     """The table for a terminal."""
-    header = ["", *(cell for name in scale.environments for cell in (name, "solve"))]
-    rows = [[row, *(cell for entry in entries.values() for cell in _cells(entry))] for row, entries in table.items()]
-    widths = [max(len(r[k]) for r in [header, *rows]) for k in range(len(header))]
-    lines = ["  ".join(cell.ljust(width) for cell, width in zip(r, widths, strict=True)) for r in [header, *rows]]
-    dqn = ", ".join(f"{name} {ENVIRONMENTS[name].dqn}" for name in scale.environments)
-    judged = ["", *verdicts(table, scale)] if scale in JUDGED else []
-    return "\n".join([*lines, "", f"Stable-Baselines3's DQN, published by rl-zoo3: {dqn}", *judged])
+    header = ["", *(cell for name in programme.environments for cell in (name, "solve"))]
+    rows = [[row, *(cell for entry in each.values() for cell in _cells(entry))] for row, each in entries.items()]
+    dqn = ", ".join(f"{name} {ENVIRONMENTS[name].dqn}" for name in programme.environments)
+    judged = [f"* {line}" for line in verdicts(entries, programme)]
+    parts = [Table(header, rows).text(numbers=False), "", f"{PUBLISHED}: {dqn}"]
+    return "\n".join([*parts, *(["", *judged] if judged else [])])
 
 
-def numbers(table: Table, found: Mapping[Cell, Any]) -> str:
+def page(entries: Entries, programme: Programme) -> str:
+    """One page that needs nothing else."""
+    judged = "".join(f"<li>{escape(line)}</li>" for line in verdicts(entries, programme))
+    goals = f"\n<h2>What it was to show</h2>\n<ul>{judged}</ul>" if judged else ""
+    body = f"<p class=lead>{escape(note(programme))}</p>\n{full_table(entries, programme).html()}{goals}"
+    return whole_page("What agents reach", body)
+
+
+def numbers(entries: Entries) -> str:
     """Everything as JSON."""
     rows = {
         row: {
@@ -145,9 +109,8 @@ def numbers(table: Table, found: Mapping[Cell, Any]) -> str:
                 "n_solve": entry.n_solve,
                 "diverged": entry.diverged,
             }
-            for name, entry in entries.items()
+            for name, entry in each.items()
         }
-        for row, entries in table.items()
+        for row, each in entries.items()
     }
-    seconds = sum(result["seconds"] for result in found.values())
-    return json.dumps({"rows": rows, "cpu_seconds": seconds}, ensure_ascii=False, indent=1, allow_nan=False)
+    return json.dumps({"rows": rows}, ensure_ascii=False, indent=1, allow_nan=False)

@@ -7,7 +7,7 @@ defaults were settled on the Garnets 1000 to 1023.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -47,7 +47,7 @@ NEAR = 2.0
 
 
 @dataclass(frozen=True)
-class Scale:
+class Budget:
     """How much is run."""
 
     n_problems: int = 12
@@ -57,13 +57,18 @@ class Scale:
     first_seed: int = 31_000  # problem k has seed first_seed + k, for its kernel, its features and its trajectories
 
     @property
+    def seeds(self) -> tuple[int, ...]:
+        """Of the problems."""
+        return tuple(self.first_seed + k for k in range(self.n_problems))
+
+    @property
     def moments(self) -> tuple[int, ...]:
         """Where the table looks: the usual numbers of samples, as far as the budget goes."""
         return tuple(n for n in MOMENTS if n <= self.n_samples) or (self.n_samples,)
 
 
-FULL = Scale()
-QUICK = Scale(n_problems=4, n_runs=5, robust_runs=2, n_samples=30_000, first_seed=1000)
+FULL = Budget()
+QUICK = Budget(n_problems=4, n_runs=5, robust_runs=2, n_samples=30_000, first_seed=1000)
 
 
 def garnet_problem(
@@ -111,6 +116,27 @@ FAMILIES: Mapping[str, Family] = {
     "garnet-50": Family("Garnet(50,5,5), d = 20", garnet_problem(50, 5, 5, 20)),
     "garnet-20000": Family("Garnet(500,4,10), d = 20: 20,000 transitions", garnet_problem(500, 4, 10, 20)),
 }
+
+
+@dataclass(frozen=True)
+class Problems:
+    """The problems that a call is about: those of a family that the command knows, or of a user's own."""
+
+    family: str
+    seeds: tuple[int, ...]
+    own: Any = None  # a Problem, or a function from a seed to one
+    fingerprints: tuple[str, ...] = ()  # of what such a function made: it may read more than its own code
+
+    def build(self) -> list[Problem]:
+        """The problems themselves, one for each seed."""
+        if isinstance(self.own, Problem):
+            return [self.own for _ in self.seeds]
+        return [(FAMILIES[self.family].build if self.own is None else self.own)(seed) for seed in self.seeds]
+
+    def each(self) -> list[Problems]:
+        """One by one."""
+        prints = self.fingerprints
+        return [replace(self, seeds=(seed,), fingerprints=prints[k : k + 1]) for k, seed in enumerate(self.seeds)]
 
 
 #: Steps as in the family's defaults, for an algorithm that has others of its own.

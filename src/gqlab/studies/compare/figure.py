@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gqlab.plots import style
-from gqlab.studies.compare.measure import Comparison
+from gqlab.studies.compare.leaderboard import Comparison
 from gqlab.support.checks import FloatArray
 
 #: In the order of the table; then greys, dashed.

@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from gqlab.studies.paper.experiments import BY_NAME, ITERATIONS, SETTINGS, SIZE_UPDATES, Setting
+from gqlab.studies.paper.experiments import BY_NAME, ITERATIONS, SETTINGS, SIZE_UPDATES, FamilySetting
 from gqlab.studies.paper.problems import FROZEN_LAKE, FROZEN_LAKE_EVALUATION, GARNET
-from gqlab.studies.paper.runner import Results
+from gqlab.studies.paper.results import Results
 from gqlab.studies.paper.statistics import OUTCOMES, Axis, Band, Ratio, Side, Slope, Statistic, Verdict, decide
 
 #: The letter of a family's claims, and its name in their statements.
@@ -77,7 +77,7 @@ def _claim(
     return Claim(f"{letter}{number}", name, BY_NAME[name].figure, statement, statistic.words, side, statistic, beside)
 
 
-def _gradient_claims(letter: str, s: Setting) -> tuple[Claim, Claim]:
+def _gradient_claims(letter: str, s: FamilySetting) -> tuple[Claim, Claim]:
     both, samples = Axis("computations", s.start, "both"), Axis("samples", s.long)
     least, now, level = "lowest ‖∇J‖² so far", "‖∇J‖² of the last iterate", "‖∇J‖², mean over the last tenth"
     first = "outperforms Greedy-GQ" if letter == "G" else "reaches a much more stationary point than Greedy-GQ"
@@ -98,7 +98,7 @@ def _gradient_claims(letter: str, s: Setting) -> tuple[Claim, Claim]:
     )  # fmt: skip
 
 
-def _variance_claim(letter: str, s: Setting) -> Claim:
+def _variance_claim(letter: str, s: FamilySetting) -> Claim:
     axis, error = Axis("updates", s.variance), "E‖update − ∇J‖²"
     return _claim(
         letter, 3, "variance", "the updates of VR-Greedy-GQ have a much smaller variance",
@@ -121,7 +121,7 @@ def _size_claim(letter: str) -> Claim:
     )  # fmt: skip
 
 
-def _mspbe_claim(letter: str, s: Setting) -> Claim:
+def _mspbe_claim(letter: str, s: FamilySetting) -> Claim:
     axis, samples = Axis("computations", s.long, "VR-Greedy-GQ"), Axis("samples", s.long)
     much = "much " if letter == "G" else ""
     return _claim(
@@ -143,7 +143,7 @@ def _reward(axis: Axis, under: str, exact: bool = False) -> Ratio:
     return Ratio("reward", metric, what, "end", axis, under=under)
 
 
-def _reward_claims(letter: str, s: Setting) -> tuple[Claim, ...]:
+def _reward_claims(letter: str, s: FamilySetting) -> tuple[Claim, ...]:
     spent, drawn = Axis("computations", s.computations), Axis("samples", s.computations)
     done, few = Axis("iterations", ITERATIONS), Axis("samples", 10_000)
     gq, ac, pg, ac_tuned, pg_tuned = (

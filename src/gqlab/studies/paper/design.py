@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from gqlab.algorithms import ActorCritic, Algorithm, GreedyGQ, PolicyGradient, QLearning, VRGreedyGQ
@@ -56,7 +57,7 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Part:
+class ExperimentPart:
     """Algorithms that are measured alike, and compared.
 
     ``problems`` says on what: the "population", the problems for "tuning", or "one".
@@ -104,17 +105,17 @@ class Experiment:
     title: str
     family: str
     says: str
-    parts: tuple[Part, ...]
+    parts: tuple[ExperimentPart, ...]
     views: tuple[View, ...]
     caption: str
 
-    def part(self, name: str) -> Part:
+    def part(self, name: str) -> ExperimentPart:
         """The part of that name."""
         return next(part for part in self.parts if part.name == name)
 
 
 @dataclass(frozen=True)
-class Scale:
+class Request:
     """What a call asks for: the size, the seed, the kind of lake and the device."""
 
     quick: bool = False
@@ -132,17 +133,17 @@ class Scale:
         """On each problem."""
         return N_RUNS_QUICK if self.quick else N_RUNS
 
-    def numbers(self, part: Part) -> range:
+    def numbers(self, part: ExperimentPart) -> range:
         """The numbers of a part's problems."""
         if part.problems == "tuning":
             return range(TUNING_FIRST, TUNING_FIRST + (1 if self.quick else TUNING_PROBLEMS))
         return range(1 if part.problems == "one" else self.n_problems)
 
     def sized(self, entry: Entry) -> Entry:
-        """The entry as this scale runs it."""
+        """The entry as this request runs it."""
         return entry
 
-    def job(self, experiment: Experiment, part: Part, entry: Entry, number: int) -> Job:
+    def job(self, experiment: Experiment, part: ExperimentPart, entry: Entry, number: int) -> Job:
         """``entry`` on problem ``number``."""
         tuning = part.problems == "tuning"
         size = self.sized(entry)
@@ -159,11 +160,13 @@ class Scale:
             device=self.device,
         )
 
+    def places(self, experiment: Experiment) -> Iterator[tuple[ExperimentPart, int, Entry]]:
+        """All that an experiment measures, problem by problem."""
+        for part in experiment.parts:
+            for number in self.numbers(part):
+                for entry in part.entries:
+                    yield part, number, entry
+
     def jobs(self, experiment: Experiment) -> list[Job]:
-        """All jobs of an experiment, problem by problem."""
-        return [
-            self.job(experiment, part, entry, number)
-            for part in experiment.parts
-            for number in self.numbers(part)
-            for entry in part.entries
-        ]
+        """All jobs of an experiment, in the order of its places."""
+        return [self.job(experiment, part, entry, number) for part, number, entry in self.places(experiment)]

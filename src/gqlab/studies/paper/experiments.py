@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gqlab.algorithms import ActorCritic, Algorithm, GreedyGQ, PolicyGradient, QLearning, VRGreedyGQ
-from gqlab.studies.paper.design import BATCH_SIZE, Entry, Experiment, Part, View
+from gqlab.studies.paper.design import BATCH_SIZE, Entry, Experiment, ExperimentPart, View
 from gqlab.studies.paper.problems import BAIRD, FROZEN_LAKE, FROZEN_LAKE_EVALUATION, GARNET
 
 #: R: large enough to hold a stationary point (‖θ‖ goes to 10–20 on these problems).
@@ -24,7 +24,7 @@ def tail(n: int) -> tuple[int, int]:
 
 
 @dataclass(frozen=True)
-class Setting:
+class FamilySetting:
     """The numbers of a family: step sizes, budgets in samples, distances between records; what tuning tries, chose."""
 
     family: str
@@ -68,7 +68,7 @@ def grid(actor: tuple[float, ...], critic: tuple[float, ...]) -> tuple[tuple[flo
     return tuple((a, b) for a in actor for b in critic)
 
 
-GARNET_SETTING = Setting(
+GARNET_SETTING = FamilySetting(
     GARNET, (0.02, 0.01), start=10_000, start_greedy=27_000, start_record=50,
     long=300_000, long_record=60, long_thin=23,
     variance=60_000, variance_record=100, computations=10_000, curves=300_000,
@@ -76,7 +76,7 @@ GARNET_SETTING = Setting(
     tried_gradient=(0.0005, 0.002, 0.005, 0.01, 0.02),
     tuned_critic=(2.0, 0.0001), tuned_gradient=0.002,
 )  # fmt: skip
-LAKE_SETTING = Setting(
+LAKE_SETTING = FamilySetting(
     FROZEN_LAKE, (0.2, 0.1), start=200_000, start_greedy=200_000, start_record=1000,
     long=200_000, long_record=30, long_thin=33,
     variance=200_000, variance_record=200, computations=20_000, curves=100_000,
@@ -84,7 +84,7 @@ LAKE_SETTING = Setting(
     tried_gradient=(0.05, 0.1, 0.2, 0.5),
     tuned_critic=(1.0, 0.6), tuned_gradient=0.1,
 )  # fmt: skip
-EVALUATION_SETTING = Setting(
+EVALUATION_SETTING = FamilySetting(
     FROZEN_LAKE_EVALUATION, (0.2, 0.1), start=200_000, start_greedy=200_000, start_record=1000, long=200_000,
     long_record=30, long_thin=33, variance=200_000, variance_record=200,
 )  # fmt: skip
@@ -92,16 +92,16 @@ EVALUATION_SETTING = Setting(
 # --- The parts: what is run ------------------------------------------------------------------------------------------
 
 
-def start_part(s: Setting) -> Part:
+def start_part(s: FamilySetting) -> ExperimentPart:
     """The lowest ‖∇J‖² so far, watched at every update."""
     entries = Entry(s.greedy, s.start_greedy, s.start_record), Entry(s.vr(), s.start, s.start_record)
-    return Part("start", entries, ("gradient",), watch="gradient")
+    return ExperimentPart("start", entries, ("gradient",), watch="gradient")
 
 
-def long_part(s: Setting) -> Part:
+def long_part(s: FamilySetting) -> ExperimentPart:
     """To VR-Greedy-GQ's samples and, Greedy-GQ alone, on to its computations; all records of the last tenths."""
     n, whole = s.vr().n_updates(s.long), s.computations_of_vr
-    return Part(
+    return ExperimentPart(
         "long",
         (
             Entry(s.greedy, whole, s.long_record, whole // s.long_record // 200, (tail(n), tail(whole))),
@@ -111,11 +111,13 @@ def long_part(s: Setting) -> Part:
     )
 
 
-def variance_part(s: Setting) -> Part:
-    return Part("variance", tuple(Entry(a, s.variance, s.variance_record) for a in (s.greedy, s.vr())), ("update",))
+def variance_part(s: FamilySetting) -> ExperimentPart:
+    return ExperimentPart(
+        "variance", tuple(Entry(a, s.variance, s.variance_record) for a in (s.greedy, s.vr())), ("update",)
+    )
 
 
-def sizes_part(s: Setting) -> Part:
+def sizes_part(s: FamilySetting) -> ExperimentPart:
     """Whole epochs, at least ten, and as near to the updates of the register as may be; Greedy-GQ stands beside."""
     n = {M: max(LEAST_EPOCHS, round(SIZE_UPDATES / M)) * M for M in SIZES}
 
@@ -124,15 +126,15 @@ def sizes_part(s: Setting) -> Part:
         return Entry(algorithm, n, every, 100, (tail(n),))
 
     sizes = tuple(entry(s.vr(M), n[M]) for M in SIZES)
-    return Part("batch size", (entry(s.greedy, SIZE_UPDATES), *sizes), ("gradient",))
+    return ExperimentPart("batch size", (entry(s.greedy, SIZE_UPDATES), *sizes), ("gradient",))
 
 
-def reward_part(s: Setting) -> Part:
+def reward_part(s: FamilySetting) -> ExperimentPart:
     """r̂ at every update; VR-Greedy-GQ takes whole batches."""
     n = max(s.computations, ITERATIONS)
     each = s.gradient().samples_per_update
     vr = -(-n // BATCH_SIZE) * BATCH_SIZE
-    return Part(
+    return ExperimentPart(
         "reward",
         (
             Entry(s.greedy, n, 50),
@@ -148,11 +150,11 @@ def reward_part(s: Setting) -> Part:
     )  # fmt: skip
 
 
-def curves_part(s: Setting) -> Part:
+def curves_part(s: FamilySetting) -> ExperimentPart:
     """Actor-critic for longer than the claims ask."""
     steps = (("actor-critic", s.critic()), ("actor-critic, tuned", s.critic(s.tuned_critic)))
     entries = tuple(Entry(a, s.curves, s.curves // 200, name=name, most_runs=5) for name, a in steps)
-    return Part("curves", entries, ("value", "norm"))
+    return ExperimentPart("curves", entries, ("value", "norm"))
 
 
 def setting_name(algorithm: Algorithm) -> str:
@@ -162,7 +164,7 @@ def setting_name(algorithm: Algorithm) -> str:
     return f"{kind}, η_θ = {algorithm.eta_theta:g}{critic}"
 
 
-def tuning_part(s: Setting) -> Part:
+def tuning_part(s: FamilySetting) -> ExperimentPart:
     """The exact long-run reward at the end of the claims' budgets."""
     n = ITERATIONS * s.gradient().samples_per_update
     critics = [s.critic(etas) for etas in s.tried_critic]
@@ -171,10 +173,10 @@ def tuning_part(s: Setting) -> Part:
         *(Entry(a, s.computations, s.computations, name=setting_name(a), most_runs=8) for a in critics),
         *(Entry(a, n, ITERATIONS, name=setting_name(a), most_runs=2) for a in gradients),
     )
-    return Part("tuning", entries, ("reward",), problems="tuning")
+    return ExperimentPart("tuning", entries, ("reward",), problems="tuning")
 
 
-BAIRD_PART = Part(
+BAIRD_PART = ExperimentPart(
     "star",
     tuple(Entry(a, 100_000, 500) for a in (QLearning(0.02), GreedyGQ(0.02, 0.02), VRGreedyGQ(0.02, 0.02, 3000))),
     ("norm",),
@@ -188,7 +190,7 @@ _HAT, _TRUE = "largest r̂ so far", "exact long-run reward"
 _ERROR = "E‖update − ∇J(θ)‖²"
 
 
-def gradient_views(s: Setting) -> tuple[View, ...]:
+def gradient_views(s: FamilySetting) -> tuple[View, ...]:
     reach = f"{s.long // 1000}k samples"
     end = 3 * s.vr().n_updates(s.start) if s.start < s.long else s.start
     first = View("Gradient norm, lowest so far", "start", "lowest_gradient", _MIN, end=end)
@@ -206,7 +208,7 @@ _CRITICS = ("Greedy-GQ", "VR-Greedy-GQ", "actor-critic", "actor-critic, tuned")
 _GRADIENTS = ("Greedy-GQ", "VR-Greedy-GQ", "policy gradient", "policy gradient, tuned")
 
 
-def mspbe_views(s: Setting) -> tuple[View, ...]:
+def mspbe_views(s: FamilySetting) -> tuple[View, ...]:
     """On the lake J* = 0, and J − J* is J."""
     alone = View("MSPBE", "long", "mspbe", "J(θ)")
     if s.family != GARNET:
@@ -219,7 +221,7 @@ def _means(title: str, part: str, metric: str, y: str, x: str, end: float, only:
     return View(title, part, metric, y, x, end, log_y=False, only=only, mean=True)
 
 
-def reward_views(s: Setting) -> tuple[View, ...]:
+def reward_views(s: FamilySetting) -> tuple[View, ...]:
     x, end = "gradient_evaluations", s.computations
     return (
         _means("Largest reward so far", "reward", "largest_reward", _HAT, x, end, _CRITICS),
@@ -233,7 +235,7 @@ ITERATION_VIEWS = (
 )
 
 
-def baseline_views(s: Setting) -> tuple[View, ...]:
+def baseline_views(s: FamilySetting) -> tuple[View, ...]:
     value, place = "exact discounted value", "Garnet" if s.family == GARNET else "Lake"
     return (
         _means(f"{place}: actor-critic", "curves", "value", value, "samples", s.curves, _CRITICS[2:]),
@@ -265,7 +267,7 @@ _ITERATIONS = f"{_MEANS} An iteration of policy gradient takes 1,800 samples, on
 _BASELINES = f"{_MEANS} The value is that of the first state on, discounted: what both algorithms climb."
 
 
-def _experiments(s: Setting, place: str, first: int, words: dict[str, str]) -> tuple[Experiment, ...]:
+def _experiments(s: FamilySetting, place: str, first: int, words: dict[str, str]) -> tuple[Experiment, ...]:
     """Six experiments of a family, or the four without rewards; the figures ``first`` and the next."""
     appendix = s.family == FROZEN_LAKE_EVALUATION
     columns = ("left", "middle", "right")
@@ -290,7 +292,7 @@ def _experiments(s: Setting, place: str, first: int, words: dict[str, str]) -> t
     )
 
 
-def _baselines(s: Setting, place: str) -> Experiment:
+def _baselines(s: FamilySetting, place: str) -> Experiment:
     return Experiment(
         f"{s.family}-baselines", "Baselines", f"{place}: actor-critic and policy gradient, tuned", s.family,
         "The learning rates of actor-critic are those of Greedy-GQ, that of policy gradient is η_θ.",

@@ -1,14 +1,10 @@
-"""A job: one algorithm on one problem, measured. The unit that is run, kept on disk and shared between experiments."""
+"""A job: one algorithm on one problem, measured. The unit that is run, kept and shared between experiments."""
 
 from __future__ import annotations
 
-import hashlib
-import json
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cache, cached_property
-from pathlib import Path
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -23,29 +19,12 @@ from gqlab.measure.watch import Watch
 from gqlab.problems.problem import Problem
 from gqlab.studies.paper.problems import ProblemSpec
 from gqlab.support.checks import FloatArray
-from gqlab.version import __version__
 
 #: N, the steps of a walk that estimates a reward, and the Monte Carlo samples of a variance (the paper's numbers).
 REWARD_STEPS, MONTE_CARLO = 100, 500
 
 #: Newton's method begins at so many points in search of J*; a J − J* below this is rounding.
 NEWTON_STARTS, ROUNDING = 4, 1e-14
-
-#: Part of every key: raised when a metric changes its meaning.
-FORMAT = 2
-
-
-@cache
-def source_digest() -> str:
-    """A digest of all code that a result depends on: results of other code are not taken for those of this one."""
-    package = Path(__file__).resolve().parent.parent
-    here = Path(__file__).resolve().parent
-    digest = hashlib.sha256()
-    for path in sorted(package.rglob("*.py")):
-        elsewhere = path.parent.name in ("theory", "compare") or path.name in ("cli.py", "__init__.py")
-        if not elsewhere and (path.parent != here or path.name in ("problems.py", "jobs.py")):
-            digest.update(path.read_bytes())
-    return digest.hexdigest()
 
 
 @cache
@@ -113,32 +92,6 @@ class Job:
     windows: tuple[tuple[int, int], ...] = ()
     device: str = "cpu"
 
-    @property
-    def settings(self) -> dict[str, Any]:
-        """All that the result depends on, ready for JSON: the code, too."""
-        return {
-            "format": FORMAT,
-            "gqlab": __version__,
-            "sources": source_digest(),
-            "problem": self.problem.to_dict(),
-            "algorithm": self.algorithm.to_dict(),
-            "n_samples": self.n_samples,
-            "n_runs": self.n_runs,
-            "record_every": self.record_every,
-            "metrics": list(self.metrics),
-            "watch": self.watch,
-            "thin": self.thin,
-            "windows": [list(window) for window in self.windows],
-            "reward_steps": REWARD_STEPS,
-            "monte_carlo": MONTE_CARLO,
-            "device": self.device,
-        }
-
-    @cached_property
-    def digest(self) -> str:
-        """The key of the result: equal settings and no others have an equal one."""
-        return hashlib.sha256(json.dumps(self.settings, sort_keys=True).encode()).hexdigest()[:32]
-
     def kept(self, updates: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Which of the records are kept: the last one always."""
         kept = np.arange(len(updates)) % self.thin == 0
@@ -153,28 +106,39 @@ class Job:
         return self.n_runs * self.n_samples * (10 if self.watch else 1)
 
 
+#: The names that a result has beside its values.
+RECORDED = ("updates", "samples", "gradient_evaluations", "diverged")
+
+#: Before the name of a value.
+VALUE = "value "
+
+
 @dataclass(frozen=True, eq=False)
-class Measured:
-    """What a job gave: ``values[name]`` is (n_runs, n_records); the counts are (n_records,); it took ``seconds``."""
+class Measurement:
+    """What a job gave: ``values[name]`` is (n_runs, n_records); the counts are (n_records,)."""
 
     updates: NDArray[np.int64]
     samples: NDArray[np.int64]
     gradient_evaluations: NDArray[np.int64]
     diverged: NDArray[np.bool_]
-    seconds: float
     values: dict[str, FloatArray] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, result: Mapping[str, Any]) -> Measurement:
+        """From what :func:`measure` returned."""
+        values = {name.removeprefix(VALUE): array for name, array in result.items() if name.startswith(VALUE)}
+        return cls(**{name: result[name] for name in RECORDED}, values=values)
 
     def counts(self, axis: str, metric: str) -> NDArray[np.int64]:
         """The axis ("updates", "samples", "gradient_evaluations") at the points where ``metric`` was taken."""
         return np.asarray(getattr(self, axis))[: self.values[metric].shape[1]]
 
 
-def measure(job: Job) -> Measured:
-    """Run the job, on one core: others run beside it."""
-    begun = time.perf_counter()
+def measure(job: Job) -> dict[str, Any]:
+    """Run the job, on one core: others run beside it. :meth:`Measurement.of` reads what it returns."""
     problem = job.problem.build()
     result = run(
-        problem, job.algorithm, job.n_samples, job.n_runs, job.problem.draw,
+        problem, job.algorithm, job.n_samples, n_runs=job.n_runs, seed=job.problem.draw,
         theta0=job.problem.theta0(job.n_runs, problem.dim), record_every=job.record_every, device=job.device,
         threads=1, progress=False, watch=Watch(job.watch, n_steps=REWARD_STEPS) if job.watch else None,
     )  # fmt: skip
@@ -182,16 +146,16 @@ def measure(job: Job) -> Measured:
     theta = result.theta[:, kept]
     values: dict[str, FloatArray] = {}
     for name in job.metrics:
-        values.update(_updates(problem, result) if name == UPDATE else METRICS[name](problem, theta, job))
+        values.update(_updates(result) if name == UPDATE else METRICS[name](problem, theta, job))
     if job.watch:
         which, called = WATCHED[job.watch]
         values[called] = getattr(result.watched[job.watch], which)[:, kept]
-    counts = result.updates[kept], result.samples[kept], result.gradient_evaluations[kept]
-    return Measured(*counts, result.diverged, time.perf_counter() - begun, values)
+    counts = {name: getattr(result, name)[kept] for name in RECORDED[:-1]}
+    return {**counts, "diverged": result.diverged, **{f"{VALUE}{name}": value for name, value in values.items()}}
 
 
-def _updates(problem: Problem, result: RunResult) -> dict[str, FloatArray]:
-    error = update_error(problem, result, MONTE_CARLO)
+def _updates(result: RunResult) -> dict[str, FloatArray]:
+    error = update_error(result, n_draws=MONTE_CARLO)
     return {
         "update_sampled": error.sampled,
         "update_error": error.mean_squared,

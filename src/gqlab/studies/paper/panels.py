@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import stdtrit
 
+from gqlab.studies.intervals import student
 from gqlab.studies.paper.design import BATCH_SIZE, View
-from gqlab.studies.paper.jobs import Measured
-from gqlab.studies.paper.runner import Results
+from gqlab.studies.paper.jobs import Measurement
+from gqlab.studies.paper.results import Results
 from gqlab.support.checks import FloatArray
 
 AXES = {
@@ -79,19 +80,16 @@ def tail_mean(values: FloatArray, at: FloatArray) -> FloatArray:
 
 
 def interval(values: FloatArray) -> tuple[float, float, float]:
-    """The mean and its 95 % interval by Student's t."""
-    mean = float(values.mean())
-    if len(values) < 2:
-        return mean, float("nan"), float("nan")
-    half = float(stdtrit(len(values) - 1, 0.975) * values.std(ddof=1) / np.sqrt(len(values)))
-    return mean, mean - half, mean + half
+    """The mean and its 95 % interval by Student's t; no interval where a value is not finite: none is left out."""
+    found = student(values)
+    return (found.mean, found.low, found.high) if found.n == len(values) else (float(values.mean()), math.nan, math.nan)
 
 
 def _labels(results: Results, view: View) -> tuple[str, ...]:
     return view.only or tuple(entry.label for entry in results.experiment.part(view.part).entries)
 
 
-def _pooled(found: list[Measured], metric: str) -> FloatArray:
+def _pooled(found: list[Measurement], metric: str) -> FloatArray:
     """All runs on all problems, (n, n_records)."""
     return np.concatenate([measured.values[metric] for measured in found])
 

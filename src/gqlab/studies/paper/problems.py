@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -40,10 +39,9 @@ class ProblemSpec:
     seed: int = 0
     slippery: bool = True
 
-    def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON; only what the problem depends on."""
-        values: dict[str, Any] = {"family": self.family, "number": self.number, "seed": self.seed}
-        return {**values, "slippery": self.slippery} if self.family.startswith(FROZEN_LAKE) else values
+    def __post_init__(self) -> None:
+        if not self.family.startswith(FROZEN_LAKE):  # elsewhere there is no ice
+            object.__setattr__(self, "slippery", True)
 
     @property
     def draw(self) -> int:

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
 
+from gqlab.studies.page import Table, facts_table, whole_page
 from gqlab.studies.paper import words
 from gqlab.studies.paper.claims import CLAIMS, Judged, alarms, counts
-from gqlab.studies.paper.departures import CHOICES, DEPARTURES, Departure
-from gqlab.studies.paper.design import Scale
+from gqlab.studies.paper.departures import CHOICES, DEPARTURES
+from gqlab.studies.paper.design import Request
 from gqlab.studies.paper.experiments import EXPERIMENTS
-from gqlab.studies.paper.runner import Results
+from gqlab.studies.paper.results import Results
 from gqlab.studies.paper.sections import chip, figures, sections
 from gqlab.studies.paper.statistics import HOLDS, REVERSED, UNDECIDED, WEAKER
 from gqlab.studies.paper.strips import TONES, strip
 
+TITLE = "Greedy-GQ with Variance Reduction, reproduced"
+
+#: What this page has besides the style of all pages.
 STYLE = Path(__file__).with_name("report.css")
 
 #: When the register was fixed, and for which seed.
@@ -28,7 +31,7 @@ REGISTERED, REGISTERED_SEED = "2026-11-15", 2026
 class About:
     """What a reader needs to repeat the run; ``note`` says what is missing."""
 
-    scale: Scale
+    request: Request
     command: str
     versions: dict[str, str]
     note: str = ""
@@ -37,18 +40,11 @@ class About:
 
 def page(judged: tuple[Judged, ...], results: dict[str, Results], about: About) -> str:
     """The whole page."""
-    style = STYLE.read_text(encoding="utf-8")
     parts = [
         _head(judged, results, about), _verdicts(judged, about), _register(), figures(judged, results, about),
         _departures(), _settings(about),
     ]  # fmt: skip
-    return (
-        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        "<title>Greedy-GQ with Variance Reduction, reproduced</title>\n"
-        '<link rel="icon" href="data:,">\n'
-        f"<style>\n{style}</style>\n</head>\n<body>\n<main>\n" + "\n".join(parts) + "\n</main>\n</body>\n</html>\n"
-    )
+    return whole_page(TITLE, "\n".join(parts), STYLE.read_text(encoding="utf-8"))
 
 
 def _head(judged: tuple[Judged, ...], results: dict[str, Results], about: About) -> str:
@@ -56,10 +52,9 @@ def _head(judged: tuple[Judged, ...], results: dict[str, Results], about: About)
     contents = [("summary", "Summary"), ("verdicts", "Verdicts"), ("register", "The register"), *shown]
     contents += [("departures", "Departures and choices"), ("settings", "Settings")]
     links = " · ".join(f'<a href="#{name}">{escape(title)}</a>' for name, title in contents)
-    return f"""<h1>Greedy-GQ with Variance Reduction, reproduced</h1>
-<p class="lead">The experiments of <i>Greedy-GQ with Variance Reduction: Finite-time Analysis and Improved
-Complexity</i> (ICLR 2021), run with an implementation that follows the paper. The claims, their axes and the rule were
-registered on {REGISTERED}, before the run; the verdicts are computed from the data.</p>
+    return f"""<p class="lead">The experiments of <i>Greedy-GQ with Variance Reduction: Finite-time Analysis and
+Improved Complexity</i> (ICLR 2021), run with an implementation that follows the paper. The claims, their axes and the
+rule were registered on {REGISTERED}, before the run; the verdicts are computed from the data.</p>
 <nav aria-label="contents">{links}</nav>
 <h2 id="summary">Summary</h2>
 {_tally(judged, about)}
@@ -69,10 +64,10 @@ registered on {REGISTERED}, before the run; the verdicts are computed from the d
 
 
 def _tally(judged: tuple[Judged, ...], about: About) -> str:
-    if about.scale.quick:
+    if about.request.quick:
         return (
             f'<p class="notice">{escape(words.PREVIEW)}. A quick run has every experiment and every budget, but '
-            f"{about.scale.n_problems} problems in place of 24 and {about.scale.n_runs} runs in place of 10.</p>"
+            f"{about.request.n_problems} problems in place of 24 and {about.request.n_runs} runs in place of 10.</p>"
         )
     n = counts(judged)
     bar = "".join(f'<span class="{TONES[o]}" style="flex:{k}"></span>' for o, k in n.items() if k)
@@ -88,15 +83,17 @@ def _keys(judged: tuple[Judged, ...], outcome: str) -> str:
 
 def _summary(judged: tuple[Judged, ...], results: dict[str, Results], about: About) -> list[str]:
     """Five lines."""
-    scale, n = about.scale, len(results)
-    fresh = "" if scale.seed == REGISTERED_SEED else f"; the registered run has seed {REGISTERED_SEED}"
+    request, n = about.request, len(results)
+    fresh = "" if request.seed == REGISTERED_SEED else f"; the registered run has seed {REGISTERED_SEED}"
     done = f"All {n} experiments are done" if n == len(EXPERIMENTS) else f"{n} of {len(EXPERIMENTS)} experiments done"
     missing = [c.key for c in CLAIMS if c.key not in {j.claim.key for j in judged}]
     note = re.sub(r"`(.*?)`", r"<code>\1</code>", escape(about.note))
     left = f" Not judged yet: {', '.join(missing)}. {note}" if missing else ""
-    population = f"{scale.n_problems} Garnets, {scale.n_problems} feature draws on Frozen Lake for control and as many "
-    population += f"for evaluation, {scale.n_runs} paired runs on each, seed {scale.seed}{fresh}."
-    if scale.quick:
+    population = (
+        f"{request.n_problems} Garnets, {request.n_problems} feature draws on Frozen Lake for control and as many "
+    )
+    population += f"for evaluation, {request.n_runs} paired runs on each, seed {request.seed}{fresh}."
+    if request.quick:
         return [escape(words.PREVIEW) + ".", population, f"{done}.{left}"]
     return [
         f"{escape(words.headline(judged, False))}. {alarms(judged)}.",
@@ -111,7 +108,7 @@ def _verdicts(judged: tuple[Judged, ...], about: About) -> str:
     places = dict.fromkeys(j.claim.place for j in judged)
     rows = "\n".join(
         f'<tr class="family"><th colspan="5">{escape(place)}</th></tr>\n'
-        + "\n".join(_row(j, about.scale.quick) for j in judged if j.claim.place == place)
+        + "\n".join(_row(j, about.request.quick) for j in judged if j.claim.place == place)
         for place in places
     )
     return f"""<h2 id="verdicts">Verdicts</h2>
@@ -150,11 +147,8 @@ def _row(j: Judged, quick: bool) -> str:
 
 
 def _register() -> str:
-    rows = "\n".join(
-        f"<tr><td><b>{c.key}</b></td><td>{escape(c.statement)}</td><td>{escape(c.quantity)}</td>"
-        f'<td data-label="τ">{escape(words.ends(c.side))}</td></tr>'
-        for c in CLAIMS
-    )
+    rows = [[c.key, c.statement, c.quantity, words.ends(c.side)] for c in CLAIMS]
+    table = Table(["", "claim", "quantity, axis and budget", "τ"], rows).html("words")
     return f"""<h2 id="register">The register</h2>
 <p>Fixed on {REGISTERED}, before any problem of seed {REGISTERED_SEED} was drawn; development used seed 1.
 <b>Population</b>: 24 Garnets, 24 feature draws on Frozen Lake (control), 24 feature-and-policy draws there
@@ -162,44 +156,28 @@ def _register() -> str:
 <b>τ</b> = 1, or 2 where the paper says “much” or “significantly”. Minima and maxima are taken at every update, means
 over at least 500 evenly spaced ones. Baird's star is a demonstration, and no claim.</p>
 <details><summary>all {len(CLAIMS)} claims: quantity, axis and budget, τ</summary>
-<div class="wide"><table class="plain"><thead><tr><th></th><th>claim</th><th>quantity, axis and budget</th>
-<th>τ</th></tr></thead>
-<tbody>
-{rows}
-</tbody></table></div></details>"""
+{table}</details>"""
 
 
 def _departures() -> str:
-    def table(title: str, rows: Sequence[Departure]) -> str:
-        body = "".join(
-            f"<tr><td><b>{escape(d.point)}</b></td>"
-            f'<td data-label="the paper">{escape(d.paper)}</td><td data-label="here">{escape(d.here)}</td>'
-            f'<td data-label="why">{escape(d.reason)}</td></tr>'
-            for d in rows
-        )
-        return (
-            f"<h3>{title}</h3>\n<table class='plain'><thead><tr><th></th><th>the paper</th><th>here</th><th>why</th>"
-            f"</tr></thead><tbody>{body}</tbody></table>"
-        )
-
-    return (
-        '<h2 id="departures">Departures and choices</h2>\n'
-        + table("Departures from the letter of the paper", DEPARTURES)
-        + table("Choices where the paper is silent", CHOICES)
-    )
+    departures, choices = (words.departure_table(rows).html("words") for rows in (DEPARTURES, CHOICES))
+    return f"""<h2 id="departures">Departures and choices</h2>
+<h3>Departures from the letter of the paper</h3>
+{departures}
+<h3>Choices where the paper is silent</h3>
+{choices}"""
 
 
 def _settings(about: About) -> str:
-    scale = about.scale
-    rows = {
-        "command": f"<code>{escape(about.command)}</code>",
-        "seed": str(scale.seed),
-        "Garnet": "G(5, 3, 2, 4), d = 4 features uniform on [0, 1] with unit rows; γ = 0.95; uniform behaviour; "
-        "η_θ = 0.02, η_ω = 0.01, M = 3000",
-        "Frozen Lake": f"4×4, {'slippery' if scale.slippery else 'not slippery'}; d = 8 Gaussian features with unit "
-        "rows; γ = 0.95; uniform behaviour; η_θ = 0.2, η_ω = 0.1, M = 3000",
-        "device": escape(scale.device),
-        "versions": escape(", ".join(f"{name} {version}" for name, version in about.versions.items())),
-    }
-    text = "".join(f"<dt>{name}</dt><dd>{value}</dd>" for name, value in rows.items())
-    return f'<h2 id="settings">Settings</h2>\n<dl class="settings">{text}</dl>'
+    request = about.request
+    rows = [
+        ("command", about.command),
+        ("seed", str(request.seed)),
+        ("Garnet", "G(5, 3, 2, 4), d = 4 features uniform on [0, 1] with unit rows; γ = 0.95; uniform behaviour; "
+         "η_θ = 0.02, η_ω = 0.01, M = 3000"),
+        ("Frozen Lake", f"4×4, {'slippery' if request.slippery else 'not slippery'}; d = 8 Gaussian features with unit "
+         "rows; γ = 0.95; uniform behaviour; η_θ = 0.2, η_ω = 0.1, M = 3000"),
+        ("device", request.device),
+        ("versions", ", ".join(f"{name} {version}" for name, version in about.versions.items())),
+    ]  # fmt: skip
+    return f'<h2 id="settings">Settings</h2>\n{facts_table(rows)}'

@@ -6,13 +6,14 @@ import re
 from html import escape
 from typing import TYPE_CHECKING
 
+from gqlab.studies.page import Table
 from gqlab.studies.paper import words
 from gqlab.studies.paper.claims import Judged
-from gqlab.studies.paper.design import Entry, Part, Scale
+from gqlab.studies.paper.design import Entry, ExperimentPart, Request
 from gqlab.studies.paper.figures import COLOURS, panel_svg
 from gqlab.studies.paper.panels import panels
 from gqlab.studies.paper.problems import POPULATION
-from gqlab.studies.paper.runner import Results
+from gqlab.studies.paper.results import Results
 from gqlab.studies.paper.statistics import Verdict
 from gqlab.studies.paper.strips import TONES
 from gqlab.studies.paper.tuning import reading, table
@@ -86,7 +87,7 @@ def _section(
         svgs = {key: [] for key in svgs}
     else:
         first = [drawn[0] for drawn in svgs.values()]
-    files = f" {_files(name, (*composite_kinds(about.scale.quick), 'csv'))}" if composite else ""
+    files = f" {_files(name, (*composite_kinds(about.request.quick), 'csv'))}" if composite else ""
     text = "\n".join(_experiment(results, svgs[results.experiment.name][1:], judged, about) for results in found)
     return f"""<h2 id="{name}">{escape(title)}{files}</h2>
 <div class="panels n{len(first)}">
@@ -108,7 +109,7 @@ def _files(name: str, kinds: tuple[str, ...]) -> str:
 
 
 def _experiment(results: Results, further: list[str], judged: tuple[Judged, ...], about: About) -> str:
-    e, quick = results.experiment, about.scale.quick
+    e, quick = results.experiment, about.request.quick
     verdicts = "".join(
         f'<li>{chip(j.verdict, quick)} <a href="#claim-{j.claim.key}">{j.claim.key}</a> {escape(j.claim.statement)}: '
         f"{words.effect(j.verdict.pooled)}, {escape(j.where)}.</li>"
@@ -122,7 +123,7 @@ def _experiment(results: Results, further: list[str], judged: tuple[Judged, ...]
         else ""
     )
     tuned = _tuning(results) if e.name.endswith("-baselines") else ""
-    settings = "<br>".join(_part_words(part, results.scale) for part in e.parts)
+    settings = "<br>".join(_part_words(part, results.request) for part in e.parts)
     where = "" if e.figure in ("Introduction", "Baselines") else f"{escape(e.figure)} · "
     return f"""<section class="experiment" id="{e.name}">
 <header><h3>{escape(e.title)}</h3>
@@ -138,16 +139,10 @@ def _experiment(results: Results, further: list[str], judged: tuple[Judged, ...]
 
 def _tuning(results: Results) -> str:
     """What tuning tried, and what is wrong with which setting."""
-    rows = "".join(
-        f"<tr{' class=best' if r.best else ''}><td>{escape(r.name)}</td>"
-        f'<td data-label="long-run reward">{words.number(r.reward)}</td><td>{escape(r.note)}</td></tr>'
-        for r in table(results)
-    )
+    rows = [[r.name, words.number(r.reward), r.note] for r in table(results)]
+    tried = Table(["setting", "exact long-run reward at the end", ""], rows).html("plain")
     text = "".join(f"<li>{escape(line)}</li>" for line in reading(results))
-    return (
-        f"<ul>{text}</ul><details><summary>what tuning tried</summary><table class='plain'><thead><tr><th>setting</th>"
-        f"<th>exact long-run reward at the end</th><th></th></tr></thead><tbody>{rows}</tbody></table></details>"
-    )
+    return f"<ul>{text}</ul><details><summary>what tuning tried</summary>{tried}</details>"
 
 
 def _inline(svg: str, title: str) -> str:
@@ -160,8 +155,8 @@ def _inline(svg: str, title: str) -> str:
     return svg.replace("<svg ", f'<svg role="img" class="figure" aria-label="{escape(title, quote=True)}" ', 1)
 
 
-def _part_words(part: Part, scale: Scale) -> str:
-    runs = f"{scale.n_runs} runs on each of {len(scale.numbers(part))} problems"
+def _part_words(part: ExperimentPart, request: Request) -> str:
+    runs = f"{request.n_runs} runs on each of {len(request.numbers(part))} problems"
     watched = f", {part.watch} watched at every update" if part.watch else ""
     return f"<b>{escape(part.name)}</b> ({runs}{watched}): " + "; ".join(escape(_entry_words(e)) for e in part.entries)
 

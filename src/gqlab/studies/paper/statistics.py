@@ -24,9 +24,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gqlab.algorithms import Algorithm, VRGreedyGQ
-from gqlab.studies.paper.jobs import REWARD_STEPS, Measured
+from gqlab.studies.paper.jobs import REWARD_STEPS, Measurement
 from gqlab.studies.paper.panels import batch_sizes, interval, tail, tail_mean
-from gqlab.studies.paper.runner import Results
+from gqlab.studies.paper.results import Results
 from gqlab.support.checks import FloatArray
 
 HOLDS, WEAKER, REVERSED, UNDECIDED = "holds", "weaker than claimed", "reversed", "undecided"
@@ -121,7 +121,7 @@ class Ratio(Statistic):
         n = min(len(over), len(under))  # run k is run k, however many there are of either
         return over[:n] - under[:n]
 
-    def _value(self, measured: Measured, counts: str, end: int) -> FloatArray:
+    def _value(self, measured: Measurement, counts: str, end: int) -> FloatArray:
         kept = measured.counts(counts, self.metric) <= end
         at = measured.counts("updates", self.metric)[kept].astype(np.float64)
         values = measured.values[self.metric][:, kept]

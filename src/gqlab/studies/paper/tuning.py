@@ -7,10 +7,10 @@ from typing import NamedTuple
 import numpy as np
 
 from gqlab.studies.paper.experiments import RADIUS, SETTINGS, setting_name
-from gqlab.studies.paper.runner import Results
+from gqlab.studies.paper.results import Results
 
 
-class Tried(NamedTuple):
+class TriedSetting(NamedTuple):
     """One setting of the grid: the mean over problems and runs of the exact long-run reward at the end."""
 
     name: str
@@ -19,7 +19,7 @@ class Tried(NamedTuple):
     note: str
 
 
-def table(results: Results) -> list[Tried]:
+def table(results: Results) -> list[TriedSetting]:
     """All settings, the best of either algorithm marked."""
     s = SETTINGS[results.experiment.family]
     chosen = {setting_name(s.critic(s.tuned_critic)), setting_name(s.gradient(s.tuned_gradient))}
@@ -35,7 +35,7 @@ def table(results: Results) -> list[Tried]:
         notes[n] += ["the paper's"] if n in paper else []
         notes[n] += ["the best here"] if best[kind[n]] == n else []
         notes[n] += ["the tuned one"] if n in chosen else []
-    return [Tried(n, reward[n], best[kind[n]] == n, ", ".join(notes[n])) for n in names]
+    return [TriedSetting(n, reward[n], best[kind[n]] == n, ", ".join(notes[n])) for n in names]
 
 
 def reading(results: Results) -> list[str]:

@@ -1,13 +1,15 @@
-"""Numbers as a reader wants them; the verdicts as Markdown and JSON."""
+"""The verdicts in words, as Markdown and as JSON."""
 
 from __future__ import annotations
 
 import json
-import math
+from collections.abc import Sequence
 from typing import Any
 
+from gqlab.studies import page
+from gqlab.studies.page import Table
 from gqlab.studies.paper.claims import Judged, alarms, counts, summary
-from gqlab.studies.paper.departures import CHOICES, DEPARTURES
+from gqlab.studies.paper.departures import CHOICES, DEPARTURES, Departure
 from gqlab.studies.paper.statistics import Band, Effect
 
 #: Instead of a verdict, in a quick run.
@@ -15,18 +17,8 @@ PREVIEW = "preview: too few problems to judge"
 
 
 def number(value: float) -> str:
-    """Three figures, or three decimals near 1; powers of ten where the number is very large or small."""
-    if math.isnan(value):
-        return "–"
-    if value < 0:
-        return f"−{number(-value)}"
-    if 0.1 <= value < 10:
-        return f"{value:.3f}"
-    if 1e-4 <= value < 1e4:
-        digits = f"{value:.3g}"
-        return digits if "e" not in digits else f"{value:.0f}"
-    mantissa, exponent = f"{value:.1e}".split("e")
-    return f"{mantissa}·10{str(int(exponent)).translate(str.maketrans('-0123456789', '⁻⁰¹²³⁴⁵⁶⁷⁸⁹'))}"
+    """Three decimals near 1, three figures elsewhere."""
+    return page.number(value, decimals=3)
 
 
 def effect(value: Effect) -> str:
@@ -48,6 +40,15 @@ def headline(judged: tuple[Judged, ...], quick: bool) -> str:
     return PREVIEW if quick else summary(judged)
 
 
+def verdict_list(judged: tuple[Judged, ...], quick: bool) -> str:
+    """Of every claim its verdict, in one line, and the counts: for a terminal."""
+    lines = [
+        f"{j.claim.key:<4} {PREVIEW if quick else j.verdict.outcome:<20} {j.claim.place}: {j.claim.statement}"
+        for j in judged
+    ]
+    return "\n".join([*lines, f"{headline(judged, quick)}. {alarms(judged)}."])
+
+
 def claims_json(judged: tuple[Judged, ...], about: dict[str, Any]) -> str:
     """``claims.json``: no time of day, no folder, nothing that a second run would have otherwise."""
     quick = bool(about.get("quick"))
@@ -67,29 +68,30 @@ def claims_markdown(judged: tuple[Judged, ...], quick: bool = False, note: str =
     """``claims.md``: the table of verdicts, what one might have chosen instead, every departure and choice."""
     lines = [f"{headline(judged, quick)}. {alarms(judged)}.", ""]
     lines += [note, ""] if note else []
-    lines += [
-        "| | claim | figure | verdict | pooled [95 %] | claimed | borne out alone |",
-        "|---|---|---|---|---|---|---|",
+    verdicts = [
+        [j.claim.key, f"{j.claim.place}: {j.claim.statement}", j.claim.figure, PREVIEW if quick else j.verdict.outcome,
+         effect(j.verdict.pooled), j.claim.side.words, share(j)]
+        for j in judged
+    ]  # fmt: skip
+    header = ["", "claim", "figure", "verdict", "pooled [95 %]", "claimed", "borne out alone"]
+    lines += [Table(header, verdicts).markdown(), "", "### Measured otherwise", ""]
+    otherwise = [
+        [j.claim.key, words, PREVIEW if quick else v.outcome, effect(v.pooled)]
+        for j in judged
+        for words, v in ([(f"{j.claim.quantity} (**the register's**)", j.verdict), *j.beside] if j.beside else [])
     ]
-    for j in judged:
-        c, v = j.claim, j.verdict
-        lines.append(
-            f"| {c.key} | {c.place}: {c.statement} | {c.figure} | {PREVIEW if quick else v.outcome} | "
-            f"{effect(v.pooled)} | {c.side.words} | {share(j)} |"
-        )
-    lines += ["", "### Measured otherwise", "", "| | statistic | verdict by the same rule | pooled [95 %] |"]
-    lines.append("|---|---|---|---|")
-    for j in judged:
-        rows = [(f"{j.claim.quantity} (**the register's**)", j.verdict), *j.beside]
-        for words, v in rows if j.beside else []:
-            lines.append(f"| {j.claim.key} | {words} | {PREVIEW if quick else v.outcome} | {effect(v.pooled)} |")
+    lines.append(Table(["", "statistic", "verdict by the same rule", "pooled [95 %]"], otherwise).markdown())
     for title, entries in (
         ("Departures from the letter of the paper", DEPARTURES),
         ("Choices where it is silent", CHOICES),
     ):
-        lines += ["", f"### {title}", "", "| | the paper | here | why |", "|---|---|---|---|"]
-        lines += [f"| {d.point} | {d.paper} | {d.here} | {d.reason} |" for d in entries]
+        lines += ["", f"### {title}", "", departure_table(entries).markdown()]
     return "\n".join(lines) + "\n"
+
+
+def departure_table(entries: Sequence[Departure]) -> Table:
+    """Departures or choices, with what the paper says and why."""
+    return Table(["", "the paper", "here", "why"], [list(d) for d in entries])
 
 
 def ends(side: Any) -> str:

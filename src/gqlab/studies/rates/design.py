@@ -8,7 +8,7 @@ with narrower grids, s = 2 run once with long runs watched more often, which too
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 
@@ -79,7 +79,31 @@ FLAT_GRID = TuningGrid(
 
 
 @dataclass(frozen=True)
-class Family:
+class GarnetDraw:
+    """One problem, by all that decides it; ``seed`` is that of the study, from which its runs have theirs."""
+
+    number: int
+    seed: int
+    sticky: float = 0.0
+    spread: float = 1.0
+
+    def build(self) -> tuple[Problem, FloatArray]:
+        """The problem and its θ_0 ~ N(0, I)."""
+        mdp = garnet(seed=self.number)
+        if self.sticky:
+            stay = np.eye(mdp.n_states)[:, None, :]
+            mdp = FiniteMDP((1 - self.sticky) * mdp.transition + self.sticky * stay, mdp.reward, mdp.discount)
+        theta0 = np.random.default_rng([self.number, 2]).standard_normal(4)
+        features = random_features(mdp, dim=4, seed=self.number)
+        if self.spread != 1:
+            centre = features.mean(axis=(0, 1))
+            features = centre + self.spread * (features - centre)
+            features = features / np.linalg.norm(features, axis=-1).max()
+        return Problem(mdp, features), theta0
+
+
+@dataclass(frozen=True)
+class GarnetFamily:
     """Random Garnet(5,3,2,4) problems, softmax σ = 1, γ = 0.95; with probability ``sticky`` a state stays as it is.
 
     That slows the chain down: an eigenvalue μ of its transition matrix becomes (1 − sticky)μ + sticky. With ``spread``
@@ -94,20 +118,13 @@ class Family:
     grid: TuningGrid = TuningGrid()
     spread: float = 1.0
 
-    def problem(self, k: int, seed: int) -> tuple[Problem, FloatArray]:
-        """Problem k and its θ_0 ~ N(0, I)."""
-        number = self.first_seed + 1000 * seed + k
-        mdp = garnet(seed=number)
-        if self.sticky:
-            stay = np.eye(mdp.n_states)[:, None, :]
-            mdp = FiniteMDP((1 - self.sticky) * mdp.transition + self.sticky * stay, mdp.reward, mdp.discount)
-        theta0 = np.random.default_rng([number, 2]).standard_normal(4)
-        features = random_features(mdp, dim=4, seed=number)
-        if self.spread != 1:
-            centre = features.mean(axis=(0, 1))
-            features = centre + self.spread * (features - centre)
-            features = features / np.linalg.norm(features, axis=-1).max()
-        return Problem(mdp, features), theta0
+    def draw(self, k: int, seed: int) -> GarnetDraw:
+        """Problem k."""
+        return GarnetDraw(self.first_seed + 1000 * seed + k, seed, self.sticky, self.spread)
+
+    def draws(self, seed: int) -> list[GarnetDraw]:
+        """All problems."""
+        return [self.draw(k, seed) for k in range(self.n_problems)]
 
 
 @dataclass(frozen=True)
@@ -150,6 +167,19 @@ MEMBERS: dict[str, Algorithm] = {
 
 
 @dataclass(frozen=True)
+class Search:
+    """How the samples that a setting needs are found: ``RateSettings`` says what the numbers mean."""
+
+    fractions: tuple[float, ...]
+    budget: int
+    tuning_runs: int
+    test_runs: int
+    tuning_margin: float
+    schedule_margin: int
+    watch_every: int
+
+
+@dataclass(frozen=True)
 class RateSettings:
     """Everything that is chosen.
 
@@ -158,10 +188,10 @@ class RateSettings:
     ``schedule_margin`` places below it.
     """
 
-    families: tuple[Family, ...] = (
-        Family("Garnet", 10, 7000),
-        Family("sticky Garnet", 3, 7500, 0.9, STICKY_GRID),
-        Family("flat Garnet", 3, 7700, 0.0, FLAT_GRID, spread=0.3),
+    families: tuple[GarnetFamily, ...] = (
+        GarnetFamily("Garnet", 10, 7000),
+        GarnetFamily("sticky Garnet", 3, 7500, 0.9, STICKY_GRID),
+        GarnetFamily("flat Garnet", 3, 7700, 0.0, FLAT_GRID, spread=0.3),
     )
     fractions: tuple[float, ...] = powers(-2.5, -0.25, 4)[::-1]
     exact_fractions: tuple[float, ...] = powers(-3.5, -0.25, 4)[::-1]
@@ -179,6 +209,11 @@ class RateSettings:
     floor_etas: tuple[float, ...] = (0.001, 0.01, CLAIMED_ETA, 0.1)
     floor_batch_sizes: tuple[int, ...] = (10, 30, 100, 300, 1000, 3000, 10_000)
 
+    @property
+    def search(self) -> Search:
+        """What decides the numbers of samples."""
+        return Search(**{field.name: getattr(self, field.name) for field in fields(Search)})
+
     def floor_algorithms(self) -> list[Algorithm]:
         """For each η_θ = 2η_ω: Greedy-GQ, then VR-Greedy-GQ with every M."""
         return [
@@ -193,7 +228,9 @@ class RateSettings:
 
 QUICK_GRID = TuningGrid((0.1, 0.3, 1.0), (0.1, 0.3, 1.0, 3.0), (0.3, 1.0), (0.1, 1.0), (10, 30, 100))
 QUICK = RateSettings(
-    families=(Family("Garnet", 2, 7900, 0.0, QUICK_GRID), Family("sticky Garnet", 2, 7950, 0.9, QUICK_GRID)),
+    families=(
+        GarnetFamily("Garnet", 2, 7900, 0.0, QUICK_GRID), GarnetFamily("sticky Garnet", 2, 7950, 0.9, QUICK_GRID),
+    ),
     fractions=(0.3, 0.2, 0.1), exact_fractions=(0.3, 0.1, 0.03), exact_etas=(1.0, 10.0), exact_steps=200, budget=5000,
     members=("SAGA",), tuning_runs=1, test_runs=1, schedule_margin=1, floor_samples=8000, floor_runs=2,
     floor_etas=(0.01, 0.1), floor_batch_sizes=(30, 300, 1000, 3000),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 from typing import Any
 
@@ -25,12 +26,13 @@ LEAST_FOR_BANDS = 5
 LABELS = {"GreedyGQ": "Greedy-GQ, tuned", "VRGreedyGQ": "VR-Greedy-GQ, tuned", "exact": "exact gradient, steps"}
 
 
-def figure(rates: MeasuredRates, path: Path) -> None:
-    """One thin line a problem, a thick one their geometric mean, where all of them have a value."""
+def write_figure(rates: MeasuredRates, path: Path) -> str:
+    """One thin line a problem, a thick one their geometric mean, where all have a value: as PNG, and as SVG text."""
     import matplotlib.figure
 
     n = len(rates.families)
-    with styled():
+    out = io.BytesIO()
+    with styled(**{"svg.hashsalt": "rates"}):
         page = matplotlib.figure.Figure(figsize=(13, 3.6 * n + 0.9), layout="constrained")
         axes = page.subplots(n, 3, squeeze=False)
         for row, family in zip(axes, rates.families, strict=True):
@@ -41,7 +43,9 @@ def figure(rates: MeasuredRates, path: Path) -> None:
             names = _named(axes[:, column])
             place: Any = f"outside lower {side}"
             page.legend(list(names.values()), list(names), loc=place, ncols=columns)
-        write_whole(path, lambda file: page.savefig(file, format="png", dpi=130))
+        write_whole(path, lambda file: page.savefig(file, format="png", dpi=130, metadata={"Software": None}))
+        page.savefig(out, format="svg", metadata={"Date": None})
+    return out.getvalue().decode()
 
 
 def _named(column: Any) -> dict[str, Any]:

@@ -9,21 +9,21 @@ schedules, the family of estimators with its defaults, and gradient descent with
 
 from __future__ import annotations
 
-import sys
-import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from gqlab.algorithms import Algorithm
-from gqlab.problems.problem import Problem
-from gqlab.studies.rates.design import CLAIMED_ETA, CLAIMED_SIZES, MEMBERS, QUICK, SCHEDULES, Family, RateSettings
-from gqlab.studies.rates.runs import Cohort, exact_descent, floors, samples_needed, stages
-from gqlab.studies.rates.statistics import FittedSlope, choose, edges, local_slopes, paired_slope, ratios, slope
+from gqlab.studies.keys import Call
+from gqlab.studies.rates.choices import edges
+from gqlab.studies.rates.design import CLAIMED_ETA, CLAIMED_SIZES, MEMBERS, SCHEDULES, GarnetFamily, RateSettings
+from gqlab.studies.rates.measure import exact, remaining, schedules_of, tuned, untuned
+from gqlab.studies.rates.statistics import FittedSlope, local_slopes, paired_slope, ratios, slope
+from gqlab.studies.study import Result, Study
 from gqlab.support.checks import FloatArray
-from gqlab.support.files import check_writable
 from gqlab.support.plain_json import plain
 
 #: Axes of the grids, in the order of :func:`edges`.
@@ -63,117 +63,74 @@ class MeasuredRates:
     seed: int
     quick: bool
     families: list[FamilyRates] = field(default_factory=list)
-    seconds: float = 0.0
 
     def to_dict(self) -> dict[str, Any]:
         """Ready for JSON; NaN is None."""
         return dict(plain(self))
 
 
-def main(out: Path, quick: bool = False, seed: int = 0) -> tuple[MeasuredRates, str]:
-    """Run the experiment and write ``rates.json``, ``.md`` and ``.png`` under ``out``; quick: ``rates-quick.*``.
+@dataclass(frozen=True)
+class Rates(Study):
+    """The study: its design, and the seed of its Garnets and runs."""
 
-    The numbers, and the tables as text.
-    """
-    from gqlab.studies.rates.report import write
+    settings: RateSettings
+    seed: int = 0
+    quick: bool = False
+    name: ClassVar[str] = "rates"
 
-    check_writable(Path(out))
-    measured = measure(QUICK if quick else RateSettings(), seed, quick)
-    return measured, write(measured, Path(out))
+    def calls(self) -> list[Call]:
+        """Garnet by Garnet: what is tuned, what is not, the exact gradient, and the error that remains."""
+        return [task for family in self.settings.families for task in self._of_family(family)]
 
+    def _of_family(self, family: GarnetFamily) -> list[Call]:
+        s, search, out = self.settings, self.settings.search, []
+        floors = s.floor_algorithms(), s.floor_samples, s.floor_runs, s.watch_every
+        for k, draw in enumerate(family.draws(self.seed)):
+            where = f"{family.name} {k + 1}"
+            for name in TUNED:
+                out.append(Call(tuned, (draw, family.grid, name, search), f"{where}: {name}, tuned", cost=20))
+            for name in s.members:
+                out.append(Call(untuned, (draw, MEMBERS[name], search), f"{where}: {name}"))
+            descent = draw, s.exact_etas, s.exact_fractions, s.exact_steps
+            out.append(Call(exact, descent, f"{where}: the exact gradient"))
+            out.append(Call(remaining, (draw, *floors), f"{where}: what remains", cost=5))
+        return out
 
-def measure(settings: RateSettings, seed: int = 0, quick: bool = False, threads: int | None = None) -> MeasuredRates:
-    """The whole experiment."""
-    began = time.perf_counter()
-    out = MeasuredRates(settings, seed, quick)
-    for family in settings.families:
-        each = []
-        for k in range(family.n_problems):
-            each.append(_measure_problem(family, k, settings, seed, threads))
-            spent = time.perf_counter() - began
-            print(f"gqlab rates: {family.name} {k + 1} of {family.n_problems}, {spent:.0f} s", file=sys.stderr)
-        out.families.append(_gather(family, each, settings))
-    out.seconds = time.perf_counter() - began
-    return out
+    def gather(self, results: Sequence[Result]) -> MeasuredRates:
+        """All statistics, family by family."""
+        out, left = MeasuredRates(self.settings, self.seed, self.quick), iter(results)
+        for family in self.settings.families:
+            found = list(islice(left, len(self._of_family(family))))
+            out.families.append(_gather(family, found, self.settings))
+        return out
 
+    def write(self, gathered: MeasuredRates, folder: Path) -> str:
+        """``rates.json``, ``.md``, ``.html`` and ``.png``, or ``rates-quick.*``; the tables as text."""
+        from gqlab.studies.rates.report import write
 
-@dataclass
-class _One:
-    """One problem's numbers."""
-
-    samples: dict[str, FloatArray]
-    chosen: dict[str, list[int]]
-    exact: FloatArray
-    floors: FloatArray
-
-
-def _measure_problem(family: Family, k: int, settings: RateSettings, seed: int, threads: int | None) -> _One:
-    problem, theta0 = family.problem(k, seed)
-    start = float((problem.exact.gradient(theta0) ** 2).sum())
-    epsilons = start * np.array(settings.fractions)
-    tuning, test = (Cohort(problem, theta0, 70 + 10 * seed + more, threads) for more in (0, 1))
-    samples: dict[str, FloatArray] = {}
-    chosen: dict[str, list[int]] = {}
-    first: dict[str, Algorithm] = {}
-    for name, algorithms in family.grid.candidates().items():
-        needed = samples_needed(
-            tuning,
-            algorithms,
-            settings.tuning_margin * epsilons,
-            stages(settings.budget, settings.tuning_runs, settings.watch_every),
-        )
-        best = choose(needed, np.asarray(edges(algorithms).any(axis=0)))
-        chosen[name] = best.tolist()
-        samples[name] = _tested(test, [algorithms[j] if j >= 0 else None for j in best], epsilons, settings)
-        if best[settings.schedule_margin] >= 0:
-            first[name] = algorithms[best[settings.schedule_margin]]
-    for name, law in SCHEDULES.items():
-        scales = epsilons / epsilons[0]
-        plan = [law.at(first[law.algorithm], x) if law.algorithm in first else None for x in scales]
-        samples[name] = _tested(test, plan, epsilons, settings)
-    for name in settings.members:
-        member = MEMBERS[name].for_problem(problem)
-        samples[name] = _tested(test, [member] * len(epsilons), epsilons, settings)
-    exact = exact_descent(
-        problem, theta0, np.array(settings.exact_etas), start * np.array(settings.exact_fractions), settings.exact_steps
-    )
-    return _One(samples, chosen, exact, _floors(problem, theta0, settings, seed, threads))
+        return write(gathered, folder)
 
 
-def _tested(cohort: Cohort, plan: list[Algorithm | None], epsilons: FloatArray, settings: RateSettings) -> FloatArray:
-    """The samples that setting k of the plan needs for ε_k; NaN where there is none or it does not get there."""
-    distinct = list(dict.fromkeys(a for a in plan if a is not None))
-    out = np.full(len(epsilons), np.nan)
-    if distinct:
-        targets = np.array([[e if a == b else np.inf for e, b in zip(epsilons, plan, strict=True)] for a in distinct])
-        budget = stages(settings.budget, settings.test_runs, settings.watch_every)
-        needed = samples_needed(cohort, distinct, targets, budget, best_only=False)
-        for k, algorithm in enumerate(plan):
-            if algorithm is not None:
-                out[k] = needed[distinct.index(algorithm), k]
-    return out
-
-
-def _floors(problem: Problem, theta0: FloatArray, settings: RateSettings, seed: int, threads: int | None) -> FloatArray:
-    cohort = Cohort(problem, problem.exact.stationary_point(theta0), 72 + 10 * seed, threads)
-    found = floors(
-        cohort, settings.floor_algorithms(), settings.floor_samples, settings.floor_runs, settings.watch_every
-    )
-    return found.reshape(len(settings.floor_etas), -1)
-
-
-def _gather(family: Family, each: list[_One], settings: RateSettings) -> FamilyRates:
+def _gather(family: GarnetFamily, found: Sequence[Result], settings: RateSettings) -> FamilyRates:
+    """One family, of the results of its tasks; every Garnet has as many."""
     out = FamilyRates(family.name, family.n_problems)
-    out.samples = {name: np.array([one.samples[name] for one in each]) for name in each[0].samples}
-    out.exact = np.array([one.exact for one in each])
-    out.floors = np.array([one.floors for one in each])
-    for name, algorithms in family.grid.candidates().items():
-        picks = np.array([one.chosen[name] for one in each])
-        out.chosen[name] = [[repr(algorithms[j]) if j >= 0 else "" for j in row] for row in picks]
-        out.n_tried[name] = len(algorithms)
-        ends = edges(algorithms)[:, picks[picks >= 0]]
+    per_draw = len(found) // family.n_problems
+    columns = [found[k::per_draw] for k in range(per_draw)]  # one for each kind of task
+    candidates = family.grid.candidates()
+    for name, column in zip(TUNED, columns, strict=False):
+        for row, title in enumerate((name, *schedules_of(name))):
+            out.samples[title] = np.array([result["samples"][row] for result in column])
+        picks = np.array([result["chosen"] for result in column])
+        out.chosen[name] = [[repr(candidates[name][j]) if j >= 0 else "" for j in row] for row in picks]
+        out.n_tried[name] = len(candidates[name])
+        ends = edges(candidates[name])[:, picks[picks >= 0]]
         out.at_edge[name] = {axis: float(row.mean()) for axis, row in zip(AXES, ends, strict=False)}
         out.at_edge[name]["any"] = float(ends.any(axis=0).mean())
+    for name, column in zip(settings.members, columns[len(TUNED) :], strict=False):
+        out.samples[name] = np.array([result["samples"] for result in column])
+    out.samples = {name: out.samples[name] for name in (*TUNED, *SCHEDULES, *settings.members)}
+    out.exact = np.array([result["steps"] for result in columns[-2]])
+    out.floors = np.array([result["floors"].reshape(len(settings.floor_etas), -1) for result in columns[-1]])
     _fit(out, settings)
     return out
 

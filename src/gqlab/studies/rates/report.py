@@ -1,146 +1,183 @@
-"""The tables and the numbers of ``gqlab rates``."""
+"""What ``gqlab rates`` writes: the numbers, the tables in Markdown and on a page, the figure."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
+from html import escape
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
+from gqlab.studies.page import Table, facts_table, fixed, number, whole_page
+from gqlab.studies.page import figure as picture
 from gqlab.studies.rates.design import SCHEDULES, RateSettings
 from gqlab.studies.rates.rates import FamilyRates, MeasuredRates
 from gqlab.studies.rates.statistics import FittedSlope
+from gqlab.studies.study import write_texts
 from gqlab.support.checks import FloatArray
-from gqlab.support.files import write_whole
 
 NAMES = {"GreedyGQ": "Greedy-GQ", "VRGreedyGQ": "VR-Greedy-GQ"} | {name: name for name in SCHEDULES}
 
+QUICK = "A quick run, to try the command: these numbers say nothing."
 
-def write(rates: MeasuredRates, out: Path) -> str:
-    """Write ``rates.json``, ``.md`` and ``.png``, or ``rates-quick.*`` of a quick run; returns the tables."""
-    from gqlab.studies.rates.figure import figure
+LEAD = (
+    "How many samples Greedy-GQ and VR-Greedy-GQ need to bring E‖∇J(θ_ξ)‖² to ε on random Garnets, with step sizes "
+    "tuned for each ε on other runs, beside the theorems' own schedules, the family of estimators with its defaults, "
+    "and gradient descent with the exact gradient."
+)
+
+FRACTION = "ε / ‖∇J(θ_0)‖²"
+
+
+class Captioned(NamedTuple):
+    """A table and what stands above it."""
+
+    caption: str
+    table: Table
+
+
+def write(rates: MeasuredRates, folder: Path) -> str:
+    """``rates.json``, ``.md``, ``.html`` and ``.png``, or ``rates-quick.*`` of a quick run; returns the tables."""
+    from gqlab.studies.rates.figure import write_figure
 
     name = "rates-quick" if rates.quick else "rates"
-    text = "\n".join(tables(rates))
+    text = markdown(rates)
+    svg = write_figure(rates, folder / f"{name}.png")
     numbers = json.dumps(rates.to_dict(), indent=1, allow_nan=False, ensure_ascii=False)
-    write_whole(out / f"{name}.json", lambda file: file.write(numbers.encode()))
-    write_whole(out / f"{name}.md", lambda file: file.write((text + "\n").encode()))
-    figure(rates, out / f"{name}.png")
+    write_texts(folder, {f"{name}.json": numbers, f"{name}.md": f"{text}\n", f"{name}.html": page(rates, svg)})
     return text
 
 
-def tables(rates: MeasuredRates) -> Iterator[str]:
-    """The tables in Markdown, family by family."""
-    if rates.quick:
-        yield "A quick run, to try the command: these numbers say nothing."
-        yield ""
+def markdown(rates: MeasuredRates) -> str:
+    """All tables, family by family."""
+    lines = [QUICK, ""] if rates.quick else []
     for family in rates.families:
-        yield f"### {family.name}, {family.n_problems} problems"
-        for part in (slope_table, sample_table, schedule_table, member_table, exact_table, floor_table, edge_table):
-            yield ""
-            yield from part(family, rates.settings)
-        yield ""
+        lines.append(f"### {family.name}, {family.n_problems} problems")
+        for caption, table in tables(family, rates.settings):
+            lines += ["", *([caption, ""] if caption else []), table.markdown()]
+        lines.append("")
+    return "\n".join(lines)
 
 
-def slope_table(family: FamilyRates, settings: RateSettings) -> Iterator[str]:
-    """Overall slopes."""
-    yield "| slope of log samples against log 1/ε | measured | 95 % interval | problems | theory |"
-    yield "|---|---|---|---|---|"
-    for s in family.slopes:
-        name = s.name
-        for short, long in NAMES.items():
-            name = name.replace(f"{short},", f"{long},") if name.startswith(f"{short},") else name
-        yield f"| {name} | {_signed(s.mean)} | {_between(s)} | {s.n} | {s.theory} |"
+def page(rates: MeasuredRates, svg: str) -> str:
+    """The figure and all tables as one page."""
+    s = rates.settings
+    facts = [
+        ("command", " ".join(["gqlab rates", *(["--quick"] if rates.quick else []), f"--seed {rates.seed}"])),
+        ("problems", ", ".join(f"{family.n_problems} of {family.name}" for family in s.families)),
+        ("samples", f"at most {s.budget:,} a run; {s.tuning_runs} tuning runs and {s.test_runs} others, more if short"),
+    ]
+    parts = [f'<p class="lead">{escape(LEAD)}</p>', f'<p class="bad">{escape(QUICK)}</p>' if rates.quick else ""]
+    parts += [picture(svg)]
+    for family in rates.families:
+        parts.append(f"<h2>{escape(family.name)}, {family.n_problems} problems</h2>")
+        for caption, table in tables(family, s):
+            parts += [f"<p>{escape(caption)}</p>" if caption else "", table.html()]
+    return whole_page("Samples for a small gradient", "\n".join([*parts, "<h2>Settings</h2>", facts_table(facts)]))
 
 
-def sample_table(family: FamilyRates, settings: RateSettings) -> Iterator[str]:
+def tables(family: FamilyRates, settings: RateSettings) -> Iterator[Captioned]:
+    """The tables of a family."""
+    yield Captioned("", slope_table("slope of log samples against log 1/ε", family.slopes))
+    yield Captioned(
+        "Tuned: samples (geometric mean over the problems that reached ε; in brackets how many did), the paired\n"
+        "ratio, and the local slope from this ε to the next:", sample_table(family, settings),
+    )  # fmt: skip
+    yield Captioned(
+        "The theorems' schedules, their constants fitted at the largest ε: samples, and the local slope:",
+        _beside(family, settings, SCHEDULES),
+    )
+    yield Captioned(
+        "The family of estimators with its defaults, nothing tuned: samples, and the local slope:",
+        _beside(family, settings, settings.members),
+    )
+    yield Captioned(
+        "Gradient descent with the exact gradient, the best of its step sizes for each ε:",
+        exact_table(family, settings),
+    )
+    yield Captioned(
+        "Mean ‖∇J‖² that remains of runs from a stationary point (geometric mean over problems; in brackets Mη_θ):",
+        floor_table(family, settings),
+    )
+    yield Captioned("", slope_table("slope of log remaining error against log M", family.floor_slopes))
+    yield Captioned("Choices at an edge of the grid, in % of all (problem, ε):", edge_table(family))
+
+
+def slope_table(title: str, slopes: Iterable[FittedSlope]) -> Table:
+    """Slopes with their intervals, beside what the theorems say."""
+    rows = [[_named(s.name), fixed(s.mean, 2), _between(s), str(s.n), s.theory] for s in slopes]
+    return Table([title, "measured", "95 % interval", "problems", "theory"], rows)
+
+
+def sample_table(family: FamilyRates, settings: RateSettings) -> Table:
     """Samples with tuned settings, their ratio, and the slopes from each ε to the next."""
-    yield "Tuned: samples (geometric mean over the problems that reached ε; in brackets how many did), the paired"
-    yield "ratio, and the local slope from this ε to the next:"
-    yield ""
-    yield "| ε / ‖∇J(θ_0)‖² | Greedy-GQ | VR-Greedy-GQ | first ÷ second | Greedy-GQ, slope | VR-Greedy-GQ, slope |"
-    yield "|---|---|---|---|---|---|"
+    rows = []
     for k, fraction in enumerate(settings.fractions):
         r = family.ratios[k]
-        ratio = f"{r.mean:.2f} {_between(r)}" if r.n else "–"
         cells = [_geometric(family.samples[name][:, k]) for name in ("GreedyGQ", "VRGreedyGQ")]
-        cells += [ratio, *(_local(family.local[name], k) for name in ("GreedyGQ", "VRGreedyGQ"))]
-        yield f"| {fraction:.3g} | " + " | ".join(cells) + " |"
+        cells.append(f"{number(r.mean)} {_between(r)}" if r.n else "–")
+        cells += [_local(family.local[name], k) for name in ("GreedyGQ", "VRGreedyGQ")]
+        rows.append([f"{fraction:.3g}", *cells])
+    tuned = ["Greedy-GQ", "VR-Greedy-GQ"]
+    return Table([FRACTION, *tuned, "first ÷ second", *(f"{name}, slope" for name in tuned)], rows)
 
 
-def schedule_table(family: FamilyRates, settings: RateSettings) -> Iterator[str]:
-    """Samples with the theorems' own schedules."""
-    yield "The theorems' schedules, their constants fitted at the largest ε: samples, and the local slope:"
-    yield from _beside(family, settings, SCHEDULES)
-
-
-def member_table(family: FamilyRates, settings: RateSettings) -> Iterator[str]:
-    """Samples that the family of estimators needs."""
-    yield "The family of estimators with its defaults, nothing tuned: samples, and the local slope:"
-    yield from _beside(family, settings, settings.members)
-
-
-def _beside(family: FamilyRates, settings: RateSettings, names: Iterable[str]) -> Iterator[str]:
+def _beside(family: FamilyRates, settings: RateSettings, names: Iterable[str]) -> Table:
     """Samples and local slopes of several, side by side."""
     names = list(names)
-    yield ""
-    yield "| ε / ‖∇J(θ_0)‖² | " + " | ".join(f"{name} | local slope" for name in names) + " |"
-    yield "|---" * (2 * len(names) + 1) + "|"
-    for k, fraction in enumerate(settings.fractions):
-        cells = [f"{_geometric(family.samples[name][:, k])} | {_local(family.local[name], k)}" for name in names]
-        yield f"| {fraction:.3g} | " + " | ".join(cells) + " |"
+    rows = [
+        [f"{fraction:.3g}"]
+        + [cell for n in names for cell in (_geometric(family.samples[n][:, k]), _local(family.local[n], k))]
+        for k, fraction in enumerate(settings.fractions)
+    ]
+    return Table([FRACTION, *(cell for name in names for cell in (name, "local slope"))], rows)
 
 
-def exact_table(family: FamilyRates, settings: RateSettings) -> Iterator[str]:
+def exact_table(family: FamilyRates, settings: RateSettings) -> Table:
     """Steps of gradient descent."""
-    yield "Gradient descent with the exact gradient, the best of its step sizes for each ε:"
-    yield ""
-    yield "| ε / ‖∇J(θ_0)‖² | steps | local slope |"
-    yield "|---|---|---|"
-    for k, fraction in enumerate(settings.exact_fractions):
-        yield f"| {fraction:.3g} | {_geometric(family.exact[:, k])} | {_local(family.local['exact'], k)} |"
+    rows = [
+        [f"{fraction:.3g}", _geometric(family.exact[:, k]), _local(family.local["exact"], k)]
+        for k, fraction in enumerate(settings.exact_fractions)
+    ]
+    return Table([FRACTION, "steps", "local slope"], rows)
 
 
-def floor_table(family: FamilyRates, settings: RateSettings) -> Iterator[str]:
+def floor_table(family: FamilyRates, settings: RateSettings) -> Table:
     """The error that remains."""
-    yield "Mean ‖∇J‖² that remains of runs from a stationary point (geometric mean over problems; in brackets Mη_θ):"
-    yield ""
-    yield "| η_θ = 2η_ω | Greedy-GQ | " + " | ".join(f"M = {M}" for M in settings.floor_batch_sizes) + " |"
-    yield "|---" * (len(settings.floor_batch_sizes) + 2) + "|"
-    for eta, row in zip(settings.floor_etas, np.exp(np.log(family.floors).mean(axis=0)), strict=True):
-        cells = [f"{x:.2e} ({M * eta:g})" for M, x in zip(settings.floor_batch_sizes, row[1:], strict=True)]
-        yield f"| {eta:g} | {row[0]:.2e} | " + " | ".join(cells) + " |"
-    yield ""
-    yield "| slope of log remaining error against log M | measured | 95 % interval | problems | theory |"
-    yield "|---|---|---|---|---|"
-    for s in family.floor_slopes:
-        yield f"| {s.name} | {_signed(s.mean)} | {_between(s)} | {s.n} | {s.theory} |"
+    sizes = settings.floor_batch_sizes
+    rows = [
+        [f"{eta:g}", number(row[0], 3)] + [f"{number(x, 3)} ({M * eta:g})" for M, x in zip(sizes, row[1:], strict=True)]
+        for eta, row in zip(settings.floor_etas, np.exp(np.log(family.floors).mean(axis=0)), strict=True)
+    ]
+    return Table(["η_θ = 2η_ω", "Greedy-GQ", *(f"M = {M}" for M in sizes)], rows)
 
 
-def edge_table(family: FamilyRates, settings: RateSettings) -> Iterator[str]:
+def edge_table(family: FamilyRates) -> Table:
     """How often a choice lies at the edge of its grid."""
-    yield "Choices at an edge of the grid, in % of all (problem, ε):"
-    yield ""
-    yield "| | settings | η_θ | η_ω/η_θ | M | any |"
-    yield "|---|---|---|---|---|---|"
-    for name, shares in family.at_edge.items():
-        cells = [f"{100 * shares[axis]:.0f}" if axis in shares else "–" for axis in ("η_θ", "η_ω/η_θ", "M", "any")]
-        yield f"| {NAMES[name]} | {family.n_tried[name]} | " + " | ".join(cells) + " |"
+    axes = ("η_θ", "η_ω/η_θ", "M", "any")
+    rows = [
+        [NAMES[name], str(family.n_tried[name]), *(fixed(100 * shares[a], 0) if a in shares else "–" for a in axes)]
+        for name, shares in family.at_edge.items()
+    ]
+    return Table(["", "settings", *axes], rows)
 
 
-def _signed(x: float) -> str:
-    return f"{x:.2f}".replace("-", "−")
+def _named(name: str) -> str:
+    """The name of a slope, with its algorithm as a reader knows it."""
+    first, comma, rest = name.partition(",")
+    return f"{NAMES.get(first, first)}{comma}{rest}"
 
 
 def _between(s: FittedSlope) -> str:
-    return f"[{_signed(s.low)}, {_signed(s.high)}]" if np.isfinite(s.low) else "–"
+    return f"[{fixed(s.low, 2)}, {fixed(s.high, 2)}]" if np.isfinite(s.low) else "–"
 
 
 def _local(slopes: list[FittedSlope], k: int) -> str:
-    return f"{_signed(slopes[k].mean)} {_between(slopes[k])}" if k < len(slopes) and slopes[k].n else "–"
+    return f"{fixed(slopes[k].mean, 2)} {_between(slopes[k])}" if k < len(slopes) and slopes[k].n else "–"
 
 
 def _geometric(samples: FloatArray) -> str:
     reached = samples[np.isfinite(samples)]
-    return f"{np.exp(np.log(reached).mean()):.3g} ({len(reached)})" if len(reached) else "not reached"
+    return f"{number(float(np.exp(np.log(reached).mean())), 3)} ({len(reached)})" if len(reached) else "not reached"

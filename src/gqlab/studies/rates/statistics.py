@@ -1,4 +1,4 @@
-"""Statistics of ``gqlab rates``: slopes with intervals, local slopes, paired differences, choices at a grid's edge."""
+"""Statistics of ``gqlab rates``: slopes with intervals, local slopes, paired differences."""
 
 from __future__ import annotations
 
@@ -6,15 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy import stats
 
-from gqlab.algorithms import Algorithm
+from gqlab.studies.intervals import student
 from gqlab.support.checks import FloatArray
-from gqlab.theory.choose import constant_steps
-
-#: Numbers of samples are resolved to this: a smaller difference does not decide between two settings.
-RESOLUTION = 0.05
 
 
 @dataclass(frozen=True)
@@ -31,14 +25,8 @@ class FittedSlope:
 
 def interval(name: str, values: Sequence[float] | FloatArray, theory: str = "–") -> FittedSlope:
     """The mean of the finite values and Student's interval for it."""
-    each = np.asarray(values, dtype=float)
-    each = each[np.isfinite(each)]
-    n = len(each)
-    if n == 0:
-        return FittedSlope(name, np.nan, np.nan, np.nan, 0, theory)
-    mean = float(each.mean())
-    half = float(stats.t.ppf(0.975, n - 1) * each.std(ddof=1) / np.sqrt(n)) if n > 1 else np.nan
-    return FittedSlope(name, mean, mean - half, mean + half, n, theory)
+    found = student(values)
+    return FittedSlope(name, found.mean, found.low, found.high, found.n, theory)
 
 
 def row_slopes(x: FloatArray, y: FloatArray) -> FloatArray:
@@ -77,35 +65,3 @@ def ratios(y: FloatArray, other: FloatArray) -> list[FittedSlope]:
         mean, low, high = (float(np.exp(v)) for v in (logs.mean, logs.low, logs.high))
         out.append(FittedSlope(logs.name, mean, low, high, logs.n))
     return out
-
-
-def edges(algorithms: Sequence[Algorithm]) -> NDArray[np.bool_]:
-    """Which settings of a grid have η_θ, η_ω/η_θ or M at an end of its range, (n_axes, n_algorithms).
-
-    M = 1 is none: there is no smaller batch, and with it VR-Greedy-GQ is Greedy-GQ.
-    """
-    axes = [[e for e, _ in map(constant_steps, algorithms)], [o / e for e, o in map(constant_steps, algorithms)]]
-    if all(a.batch_size for a in algorithms):
-        axes.append([float(a.batch_size) for a in algorithms])
-    values = np.array(axes)
-    ends = np.isclose(values, values.min(axis=1, keepdims=True)) | np.isclose(values, values.max(axis=1, keepdims=True))
-    ends[2:] &= values[2:] > 1
-    return ends & (np.ptp(values, axis=1, keepdims=True) > 0)
-
-
-def choose(needed: FloatArray, at_edge: NDArray[np.bool_]) -> NDArray[np.intp]:
-    """The setting for each ε, (n_epsilons,); −1 where none reached it.
-
-    Of those within the resolution of the least number of samples, the best of the inner ones; the least of all where
-    every one of them lies at an edge.
-
-    Parameters
-    ----------
-    needed : (n_algorithms, n_epsilons) array
-    at_edge : (n_algorithms,) array
-    """
-    filled = np.where(np.isnan(needed), np.inf, needed)
-    least = filled.min(axis=0)
-    inner = np.where(at_edge[:, None], np.inf, filled)
-    pick = np.where(inner.min(axis=0) <= (1 + RESOLUTION) * least, inner.argmin(axis=0), filled.argmin(axis=0))
-    return np.where(np.isfinite(least), pick, -1)

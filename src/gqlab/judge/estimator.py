@@ -1,0 +1,212 @@
+"""From a log to estimates: two passes over its rows, a solve for each policy, and two more where the log is thin."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.linalg
+import scipy.sparse
+
+from gqlab.data.transitions import Transitions
+from gqlab.judge import passes
+from gqlab.judge.estimates import ComparedPolicy, Estimate, Estimates, StudentInterval, gain_of, named, value_of
+from gqlab.judge.features import Features
+from gqlab.judge.rows import MOST_LEARNED, LogLook, blocks, parts, sample_piece
+from gqlab.judge.sums import LogMoments, Matrices, PolicyMoments, PolicyWeights, added, behavior_sums, deltas
+from gqlab.learn.fit.shrunk import Gram, Shrunk, System, shrunk
+from gqlab.support.checks import FloatArray
+
+
+class Solved(NamedTuple):
+    """A policy's system, solved; ``left_out`` is the value of pairs that were hardly seen, where they are left out."""
+
+    policy: int
+    sums: PolicyMoments
+    solution: Shrunk
+    u: FloatArray  # (d,)
+    inverse: FloatArray
+    left_out: float | None = None
+
+
+class Estimator:
+    """The passes and solves for several policies on one log."""
+
+    def __init__(
+        self, data: Transitions, seen: LogLook, features: Features, policies: Sequence[Any], discount: float,
+        reward_range: tuple[float, float] | None = None,
+    ) -> None:  # fmt: skip
+        self.seen, self.gamma, self.m = seen, discount, Matrices(features, data.n_actions)
+        self.policies, self.A = list(policies), data.n_actions
+        self.extremes = extremes(seen, discount, reward_range)
+        self.shared: dict[str, Any] = {
+            "data": data, "parts": parts(data), "firsts": seen.firsts, "features": features, "policies": self.policies,
+            "n_actions": data.n_actions, "discount": discount,
+        }  # fmt: skip
+        if seen.n_rows <= MOST_LEARNED:
+            self.shared["cache"] = passes.cached(self.shared)
+            self.sample = [pair for part in self.shared["cache"] for pair in part]
+        else:
+            sampled = blocks(sample_piece(seen.sample), features)
+            self.sample = [(block, passes.asked(self.policies, block)) for block in sampled]
+        self.n_sampled = sum(len(block.action) for block, _ in self.sample)
+
+    def each(self, function: Any, *arguments: Any) -> Iterator[Any]:
+        """``function(shared, k, *arguments)`` of every part, in their order."""
+        return (function(self.shared, k, *arguments) for k in range(len(self.shared["parts"])))
+
+    def estimates(self, base: int | None = None) -> Estimates:
+        """Everything; gains are over policy ``base``, or over what runs now."""
+        self.sum_up()
+        behavior, u_tail = self.solve_behavior()
+        solved = [self.solve(p, sums) for p, sums in enumerate(self.policy_sums)]
+        now, returns, sides = self.residuals(solved, base, (behavior.theta, u_tail))
+        first = [self.estimate(one, side, base, sides, returns) for one, side in zip(solved, sides, strict=True)]
+        bracketed = self.bracket(solved, [one.thin for one in first])
+        if bracketed:
+            _, _, more = self.residuals(bracketed, None, (behavior.theta, u_tail))
+            for one, side in zip(bracketed, more, strict=True):
+                p = one.policy
+                wide = self.estimate(one, side, base, sides, returns)
+                both = first[p].values + wide.values, first[p].gains + wide.gains
+                first[p] = first[p].with_bracket(*both)
+        return Estimates(now, first, behavior.theta)
+
+    # --- Systems -----------------------------------------------------------------------------------------------------
+
+    def sum_up(self) -> None:
+        """The first pass: the sums of the log and of all policies."""
+        log: Any = None
+        each: list[Any] = [None] * len(self.policies)
+        for part in self.each(passes.first_pass):
+            log = added(log, part.log)
+            each = [added(total, new) for total, new in zip(each, part.policies, strict=True)]
+        self.log: LogMoments = log
+        self.policy_sums: list[PolicyMoments] = each
+        self.gram = Gram(log.gram)
+        self.c = np.tile(self._constant(), self.A)
+        seen = self.seen
+        mean = seen.reward_sum / seen.n_rows
+        self.spread = max(seen.most - mean, mean - seen.least)
+        self.denominator = seen.n_rows - self.gamma * (seen.n_rows - seen.n_terminated)  # Σ (1 − γ·live)
+        self.v0 = seen.reward_sum / self.denominator
+
+    def _constant(self) -> FloatArray:
+        """c of one action, (K,): exact where features are binary, else by least squares of 1 on x."""
+        features = self.m.features
+        if features.binary:
+            return np.full(features.K, 1 / (features.n_active * features.value))
+        second = self.gram.blocks.sum(axis=0)
+        second = second + 1e-10 * np.trace(second) / len(second) * np.eye(len(second))
+        return np.asarray(scipy.linalg.solve(second, self.log.features, assume_a="pos"))
+
+    def system(self, gram: Gram, ahead: Any, b: FloatArray) -> System:
+        """A = C − Σ γφφ̄'ᵀ, b and c."""
+        if gram.blocks.ndim == 3:
+            C: Any = scipy.linalg.block_diag(*gram.blocks)
+        else:
+            diagonal = gram.blocks.reshape(-1)
+            C = np.diag(diagonal) if self.m.dense else scipy.sparse.diags_array(diagonal)
+        return System(self.seen.n_rows, C - ahead, b, self.c[: len(b)], self.v0, self.spread)
+
+    def solve(self, p: int, sums: PolicyMoments, lam: float | None = None, left_out: float | None = None) -> Solved:
+        """Solve for policy p; with λ given, next pairs that were hardly seen have the value ``left_out``."""
+        system = self.system(self.gram, sums.ahead, self.log.b + (left_out or 0.0) * sums.lost)
+        known = None if lam is None else self.gram.inverse(lam)
+
+        def squares(theta: FloatArray) -> float:
+            how = PolicyWeights(theta.reshape(self.A, -1), theta, known, left_out)
+            rows = (deltas(self.m, block, pi(p), self.gamma, how)[0] for block, pi in self.sample)
+            return sum(float(delta @ delta) for delta in rows) * self.seen.n_rows / self.n_sampled
+
+        solution = shrunk(system, self.gram, squares, lam)
+        u = solution.factor.solve(sums.start / self.seen.n_episodes, transposed=True)
+        return Solved(p, sums, solution, u, self.gram.inverse(solution.lam) if known is None else known, left_out)
+
+    def solve_behavior(self) -> tuple[Shrunk, FloatArray]:
+        """V_b of the state, and what its values behind the cuts weigh: (K,) each."""
+        gram = Gram(self.gram.blocks.sum(axis=0, keepdims=True))
+        system = self.system(gram, self.log.ahead, self.log.b.reshape(self.A, -1).sum(axis=0))
+
+        def squares(theta: FloatArray) -> float:
+            rows = (behavior_sums(self.m, block, self.gamma, theta[None], theta[None]) for block, _ in self.sample)
+            return sum(one.square for one in rows) * self.seen.n_rows / self.n_sampled
+
+        solution = shrunk(system, gram, squares)
+        return solution, solution.factor.solve(self.log.tail / self.seen.n_episodes, transposed=True)
+
+    def bracket(self, solved: list[Solved], thin: list[bool]) -> list[Solved]:
+        """Thin policies again, with pairs that were hardly seen at the least and at the most that rewards allow."""
+        inverses = {p: solved[p].inverse for p, is_thin in enumerate(thin) if is_thin}
+        sums: dict[int, Any] = dict.fromkeys(inverses)
+        for part in self.each(passes.kept_pass, inverses) if inverses else ():
+            sums = {p: added(total, part[p]) for p, total in sums.items()}
+        return [
+            self.solve(p, total, solved[p].solution.lam, extreme)
+            for p, total in sums.items()
+            for extreme in self.extremes
+        ]
+
+    # --- Residuals ---------------------------------------------------------------------------------------------------
+
+    def residuals(
+        self, solved: list[Solved], base: int | None, behavior: tuple[FloatArray, FloatArray]
+    ) -> tuple[StudentInterval, FloatArray, list[ComparedPolicy]]:
+        """The second pass: what runs now, G of every episode, and what the residuals of policies say."""
+        m, P = self.seen.n_episodes, len(solved)
+        shape = self.A, -1
+        judged = [
+            (
+                one.policy,
+                PolicyWeights(
+                    one.solution.theta.reshape(shape), one.u.reshape(shape), one.inverse, one.left_out, self.v0,
+                    one.solution.lam * float(one.u @ self.c) / self.denominator,
+                ),
+            )
+            for one in solved
+        ]  # fmt: skip
+        returns, corrections, starts, numbers = np.zeros(m), np.zeros((1 + P, m)), np.zeros((P, m)), 0.0
+        for part in self.each(passes.second_pass, judged, base, (behavior[0][None], behavior[1][None])):
+            numbers = numbers + part.numbers
+            for first, of_block, sums in part.episodes:
+                returns[first : first + len(of_block)] += of_block
+                corrections[:, first : first + len(of_block)] += sums
+            for which, values in part.starts:
+                starts[:, which] = values
+        G = returns + m * corrections[0]
+        sides = [
+            ComparedPolicy(one.solution, one.u, named(row), V0, sums)
+            for one, row, V0, sums in zip(solved, numbers, starts, corrections[1:], strict=True)  # type: ignore[call-overload]
+        ]
+        return (
+            StudentInterval(float(G.mean()), float(np.sqrt(G.var(ddof=1) / m)) if m > 1 else np.inf, m - 1.0),
+            G,
+            sides,
+        )
+
+    def estimate(
+        self, one: Solved, side: ComparedPolicy, base: int | None, sides: list[ComparedPolicy], returns: FloatArray
+    ) -> Estimate:
+        """One policy."""
+        n, numbers, lam = self.seen.n_rows, side.numbers, one.solution.lam
+        value = value_of(side, float(side.starts.mean()), self.gram, self.c, n)
+        gain = gain_of(side, returns if base is None else sides[base], self.gram, self.c, n)
+        return Estimate(
+            values=(value,),
+            gains=(gain,),
+            effective_rows=numbers["w"] ** 2 / numbers["ww"] if numbers["ww"] > 0 else 0.0,
+            unsupported=lam * float(one.u @ self.c),
+            theta=one.solution.theta.reshape(self.A, -1),
+            lam=lam,
+            inverse=one.inverse,
+            shift=lam * float(one.u @ (self.v0 * self.c - one.solution.theta)),
+        )
+
+
+def extremes(seen: LogLook, discount: float, reward_range: tuple[float, float] | None) -> tuple[float, float]:
+    """The least and the most that an action may be worth: rewards without end, or one, where episodes end."""
+    least, most = reward_range or (seen.least, seen.most)
+    long = 1 / (1 - discount) if discount < 1 else float(seen.longest)
+    short = 1.0 if seen.n_terminated else long
+    return min(least * long, least * short), max(most * long, most * short)
