@@ -58,8 +58,16 @@ WAYS = {
 }
 
 
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("name", PLAIN | REDUCED)
+#: With others of the same kind these show what each does; make long has all.
+SHORT = {("Q-learning", way) for way in WAYS} | {("SAGA-Q", way) for way in WAYS} | {("VR-Greedy-GQ", "a window, cut")}
+CASES = [
+    pytest.param(name, way, marks=[] if (name, way) in SHORT else [pytest.mark.long], id=f"{name}, {way}")
+    for name in PLAIN | REDUCED
+    for way in WAYS
+]
+
+
+@pytest.mark.parametrize(("name", "way"), CASES)
 def test_the_compiled_agent_is_the_plain_loop(name, way):
     env = Walk(limit=12)
     algorithm = (PLAIN | REDUCED)[name]
@@ -79,8 +87,7 @@ def test_the_compiled_agent_is_the_plain_loop(name, way):
 def test_environments_side_by_side_are_the_plain_loop(mode):
     log: list[Step] = []
     kinds = [lambda e=e: Walk(log, e, limit=9 + e) for e in range(3)]
-    mode = gymnasium.vector.AutoresetMode[mode]
-    env = gymnasium.vector.SyncVectorEnv(kinds, autoreset_mode=mode)
+    env = gymnasium.vector.SyncVectorEnv(kinds, autoreset_mode=gymnasium.vector.AutoresetMode[mode])
     replay = gq.Replay(updates=1, n_step=3, size=50, average=0.1)
     agent = agent_of(env, gq.SAGAQLearning(0.2), replay=replay).learn(STEPS)
     assert agent.num_timesteps == len(log)

@@ -71,8 +71,13 @@ class Flattener:
         self.whole = np.concatenate([np.full(len(low), whole) for low, _, whole in bounds])
         self._leaves = leaves
         plain = len(leaves) == 1 and not leaves[0].path and len(leaves[0].shape) == 1
-        #: write(observation, out): put an observation into the vector ``out``. Its shape is not checked.
-        self.write: Callable[[Any, FloatArray], None] = _write_plain if plain else self._write_leaves
+        #: write(observation, out): put an observation into the vector ``out``.
+        self.write: Callable[[Any, FloatArray], None] = self._write_plain if plain else self._write_leaves
+
+    def _write_plain(self, observation: Any, out: FloatArray) -> None:
+        # An array of the right shape is the usual case; NumPy would fill ``out`` from shorter ones too.
+        usual = type(observation) is np.ndarray and observation.shape == out.shape
+        out[:] = observation if usual else self.flatten(observation)
 
     def _write_leaves(self, observation: Any, out: FloatArray) -> None:
         for leaf in self._leaves:
@@ -131,10 +136,6 @@ class Flattener:
             checks.finite(name, given)
             parts.append(given.reshape(n, leaf.end - leaf.first))
         return np.concatenate(parts, axis=1)
-
-
-def _write_plain(observation: Any, out: FloatArray) -> None:
-    out[:] = observation
 
 
 def _inner(value: Any, key: Any, name: str) -> Any:

@@ -17,7 +17,7 @@ from gqlab.encoders import as_encoder
 from gqlab.learn.agent.callbacks import Callback, as_callbacks
 from gqlab.learn.agent.core import check_live, make_live
 from gqlab.learn.agent.live import COLLECTED, DIVERGED, UPDATES, Live
-from gqlab.learn.agent.making import Settings, begin_at, make_keeping_live
+from gqlab.learn.agent.making import AgentSettings, begin_at, make_keeping_live
 from gqlab.learn.agent.replay import Refit, Replay, algorithm_to_dict, check_replay
 from gqlab.learn.agent.replaying import Replaying, average_of, values_of
 from gqlab.learn.agent.workers import Episodes, Worker, make_worker
@@ -117,7 +117,7 @@ class Agent(Replaying, Policy):
         self.encoder = _fitted(encoder, self.env, flat.size)
         n_envs = self.env.num_envs if is_vector(self.env) else 1
         how = (self.encoder, self.n_actions, n_envs, algorithm, self.target, self.discount, self.epsilon, self.seed)
-        self._live: Live = make_live(*how) if replay is None else make_keeping_live(Settings(*how, replay))
+        self._live: Live = make_live(*how) if replay is None else make_keeping_live(AgentSettings(*how, replay))
         begin_at(self._live, self.encoder, self.n_actions, self.initial_value)
         self._segments = {}
         self._model: tuple[int, LinearQ] | None = None

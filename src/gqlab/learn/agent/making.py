@@ -30,7 +30,7 @@ from gqlab.support import checks
 
 
 @dataclass(frozen=True)
-class Settings:
+class AgentSettings:
     """What an agent is made of."""
 
     encoder: Any
@@ -64,7 +64,7 @@ def begin_at(live: Live, encoder: Any, n_actions: int, value: float) -> None:
         raise ValueError(f"initial_value is {value:g}: θ begins outside the ball of radius {radius:g}")
 
 
-def make_keeping_live(made: Settings) -> Live:
+def make_keeping_live(made: AgentSettings) -> Live:
     """The parts of an agent that replays, at its beginning."""
     encoder, A, d = made.encoder, made.n_actions, made.d
     checks.memory("encoder", encoder, 8 * d)
@@ -104,7 +104,7 @@ def size_kept(encoder: Any) -> int:
     return raw + int(encoder.n_features_out_) if isinstance(encoder, Foreign) else raw
 
 
-def _keeping(made: Settings, n: int) -> Keeping:
+def _keeping(made: AgentSettings, n: int) -> Keeping:
     kind: Any = Keeping
     replay, size = made.replay, int(made.encoder.n_features_in_)
     numbers = {

@@ -25,7 +25,7 @@ MOST_UPDATES, MOST_STEPS = 2**20, 2**15
 OVER_KEPT = {Plain: Plain, SAGA: SAGAKept, SVRG: SVRGKept}
 
 
-class Kept:
+class KeepingSettings:
     """What both ways of learning from kept transitions have in common."""
 
     n_step: int
@@ -46,7 +46,7 @@ class Kept:
 
 
 @dataclass(frozen=True)
-class Replay(Kept):
+class Replay(KeepingSettings):
     """An agent keeps its transitions, and makes updates along those that it draws: ``gq.Agent(..., replay=Replay())``.
 
     Parameters
@@ -91,7 +91,7 @@ class Replay(Kept):
 
 
 @dataclass(frozen=True)
-class Refit(Kept):
+class Refit(KeepingSettings):
     """An agent keeps its transitions, and solves for θ anew every so many steps: ``gq.Agent(..., replay=Refit())``.
 
     For :class:`gqlab.FittedQ`, :class:`gqlab.LSPI` and :class:`gqlab.LeastSquaresGreedyGQ`, with up to some hundred
@@ -124,7 +124,7 @@ class Refit(Kept):
 
 
 def replay_from_dict(values: Any) -> Replay | Refit | None:
-    """What :meth:`Kept.to_dict` wrote; None: no replay."""
+    """What :meth:`KeepingSettings.to_dict` wrote; None: no replay."""
     if values is None:
         return None
     kinds = {kind.__name__: kind for kind in (Replay, Refit)}
@@ -154,7 +154,7 @@ def check_replay(replay: Any, algorithm: Any) -> None:
     """``ValueError`` where an algorithm does not go with a way of replay."""
     if replay is None:
         return
-    checks.instance("replay", replay, Kept, "a gqlab.Replay or a gqlab.Refit")
+    checks.instance("replay", replay, KeepingSettings, "a gqlab.Replay or a gqlab.Refit")
     if isinstance(replay, Refit):
         if not isinstance(algorithm, SOLVERS):
             known = ", ".join(kind.__name__ for kind in SOLVERS)
