@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from gqlab.grids.grid_result import GridResult
     from gqlab.judge.deciding import decide
     from gqlab.judge.decision import Decision
+    from gqlab.judge.selecting import Selection, select
     from gqlab.lab import check
     from gqlab.lab.check import Trajectory, trajectory
     from gqlab.lab.curves import compare_plot
@@ -77,8 +78,8 @@ LAZY = {
     "Callback": "gqlab.learn.agent.callbacks",
     "CheckpointCallback": "gqlab.learn.agent.callbacks",
     "Decay": "gqlab.algorithms.schedules",
-    "EpsilonGreedy": "gqlab.operators",
     "Decision": "gqlab.judge.decision",
+    "EpsilonGreedy": "gqlab.operators",
     "EvalCallback": "gqlab.learn.agent.callbacks",
     "Evaluation": "gqlab.learn.playing",
     "FiniteMDP": "gqlab.mdp.finite",
@@ -113,6 +114,7 @@ LAZY = {
     "SARAHGreedyGQ": "gqlab.algorithms",
     "STORMGreedyGQ": "gqlab.algorithms",
     "Sarsa": "gqlab.algorithms",
+    "Selection": "gqlab.judge.selecting",
     "Softmax": "gqlab.operators",
     "StopOnReward": "gqlab.learn.agent.callbacks",
     "StreamingGreedyGQ": "gqlab.algorithms",
@@ -139,6 +141,7 @@ LAZY = {
     "random_features": "gqlab.problems.features",
     "run": "gqlab.lab.run",
     "sampled_reward": "gqlab.lab.rollout",
+    "select": "gqlab.judge.selecting",
     "tabular_features": "gqlab.problems.features",
     "trajectory": "gqlab.lab.check",
     "update_error": "gqlab.lab.variance",
@@ -227,6 +230,7 @@ __all__ = [
     "SARAHGreedyGQ",
     "STORMGreedyGQ",
     "Sarsa",
+    "Selection",
     "Softmax",
     "StopOnReward",
     "StreamingGreedyGQ",
@@ -255,6 +259,7 @@ __all__ = [
     "random_features",
     "run",
     "sampled_reward",
+    "select",
     "tabular_features",
     "tasks",
     "theory",

@@ -205,7 +205,7 @@ def test_NA_is_missing_among_numbers_and_a_label_among_texts(tmp_path):
         (PLAIN + "1,2,0,ä\n", {"encoding": "ascii"}, None),
         (PLAIN + "1,2,0,much\n", {}, "{path}: column 'reward' holds string, expected numbers"),
         (PLAIN + "1,2,0,1\n", {"delimiter": "::"}, "delimiter is '::', expected one character"),
-        (PLAIN + "1,2,0,1\n", {"decimal": "·"}, "decimal is '·', expected '.' or ','"),
+        (PLAIN + "1,2,0,1\n", {"decimal": "·"}, "decimal is '·', expected one of '.', ','"),
         (PLAIN + "1,2,0,1\n", {"decimal": ","}, "decimal is ',', and so is the delimiter"),
         (PLAIN + "1,2,0,1\n", {"encoding": "klingon"}, "encoding is 'klingon', expected one such as 'utf8' or 'latin1'"),
         (PLAIN + "1,2,0,1\n", {"sort": "day"}, "path: {path}: sort: there is no column 'day'"),

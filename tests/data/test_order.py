@@ -69,7 +69,9 @@ def test_mixed_rows_with_next_observations_are_not_cut_apart():
         data = gq.Transitions.from_arrays(**rows, episodes=unit, sort=True, **more)
         assert data.fingerprint == right.fingerprint
         assert gq.health(data)["episodes"].value == 5
-    estimates = [gq.importance_sampling(one, lambda s: np.full((len(s), 2), 0.5), 0.9) for one in (data, right)]
+    estimates = [
+        gq.importance_sampling(one, lambda s: np.full((len(s), 2), 0.5), discount=0.9) for one in (data, right)
+    ]
     assert estimates[0] == estimates[1]
 
 

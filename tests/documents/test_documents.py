@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 import subprocess
 import sys
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+import gqlab
 from gqlab.cli.commands import COMMANDS
 from gqlab.cli.main import main
 
@@ -94,12 +96,45 @@ def test_the_table_of_the_tour_is_what_its_code_prints(tmp_path):
     assert [line.split() for line in done.stdout.splitlines()] == [list(row) for row in rows]
 
 
+def test_the_slopes_on_the_page_of_rates_are_those_of_its_appendix():
+    [table] = re.findall(
+        r"^\| slope of log samples.*?\n\n", (ROOT / "docs" / "rates.md").read_text(), flags=re.M | re.S
+    )
+    assert table.count("\n") > 10
+    assert table in (ROOT / "docs" / "rates_tables.md").read_text()
+
+
 def test_every_file_that_a_page_includes_or_links_to_is_there():
     for path in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]:
         text = path.read_text()
         targets = re.findall(r"\{literalinclude\} (\S+)", text) + re.findall(r"\]\(([^)#:]+\.(?:md|png))\)", text)
         for target in targets:
             assert (path.parent / target).is_file(), f"{path.name}: {target}"
+
+
+def documented() -> set[str]:
+    """The full names that docs/api.md documents."""
+    found, module = set(), "gqlab"
+    for kind, name in re.findall(
+        r"^\.\. (currentmodule|auto\w+):: (\S+)$", (ROOT / "docs" / "api.md").read_text(), re.M
+    ):
+        if kind == "currentmodule":
+            module = name
+        else:
+            found.add(name if name.startswith("gqlab.") else f"{module}.{name}")
+    return found
+
+
+def test_the_reference_has_every_public_name_and_none_that_is_gone():
+    for name in documented():
+        thing: object = gqlab
+        for k, word in enumerate(name.split(".")[1:], 2):
+            path = ".".join(name.split(".")[:k])
+            thing = getattr(thing, word) if hasattr(thing, word) else importlib.import_module(path)
+        assert callable(thing), name
+    public = {f"gqlab.{name}": getattr(gqlab, name) for name in gqlab.__all__}
+    public |= {f"gqlab.theory.{name}": getattr(gqlab.theory, name) for name in gqlab.theory.__all__}
+    assert {name for name, thing in public.items() if callable(thing)} - documented() == set()
 
 
 def test_no_document_or_source_names_a_path_of_a_machine_or_an_index():

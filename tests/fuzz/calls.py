@@ -112,6 +112,32 @@ def frame() -> Any:
     return pd.DataFrame({"obs": [0.0, 1.0], "action": [0, 1], "reward": [0.0, 1.0], "done": [False, True]})
 
 
+@functools.cache
+def messy() -> Any:
+    """Two units, mixed, with text, dates and a null."""
+    import pandas as pd
+
+    return pd.DataFrame(
+        {
+            "unit": ["a", "b"] * 3,
+            "day": pd.to_datetime(["2024-01-01", "2024-01-02", "2024-01-03"]).repeat(2),
+            "obs": ["x", "y", "x", None, "y", "y"],
+            "action": ["go", "stay"] * 3,
+            "reward": range(6),
+        }
+    )
+
+
+@functools.cache
+def log_file(ending: str) -> str:
+    """A log on disk."""
+    import tempfile
+
+    path = os.path.join(tempfile.mkdtemp(), f"log.{ending}")
+    messy().to_csv(path, index=False) if ending == "csv" else messy().to_parquet(path)
+    return path
+
+
 def arrays(*shape: int) -> st.SearchStrategy[Any]:
     """Numbers of such a shape, of every size that float64 holds."""
     number = st.sampled_from([0.0, 1.0, -0.5, 1e-300, 1e3, -1e150, 1e308, 3])
@@ -285,14 +311,35 @@ VALID: dict[str, Callable[[], st.SearchStrategy[Any]]] = {
     "collect.policy": lambda: one(None, lambda rows: np.ones(len(rows), int)),
     "observations": lambda: one([0, 1, 2], np.zeros((3, 2)), np.ones((3, 1), np.float32)),
     "next_observations": lambda: one(None, [1, 2, 3], np.zeros((3, 2))),
-    "actions": lambda: one([0, 1, 0], np.zeros((3, 1))),
+    "actions": lambda: one([0, 1, 0], np.zeros((3, 1)), ["go", "stay", "go"]),
     "rewards": lambda: one([0, 0, 1.5], np.full(3, 1e308)),
     "terminated": lambda: one(None, [0, 0, 1], np.zeros(3, bool)),
     "truncated": lambda: one(None, [0, 1, 0], np.zeros(3, bool)),
     "episodes": lambda: one(None, [0, 0, 1], ["a", "a", "a"]),
     "probabilities": lambda: one(None, [0.5, 1.0, 1e-300]),
-    "df": lambda: one(frame()),
-    "columns": lambda: one(None, {}, {"reward": "obs"}),
+    "df": lambda: one(frame(), messy()),
+    "columns": lambda: one(
+        None, {}, {"reward": "obs"}, {"episode": "unit"}, {"observation": ["day", "obs"], "episode": "unit"}
+    ),
+    "Transitions.from_csv.path": lambda: one(log_file("csv"), [log_file("csv")] * 2, "no/such.csv"),
+    "Transitions.from_parquet.path": lambda: one(log_file("parquet"), "no/such.parquet"),
+    "Transitions.from_files.path": lambda: one(
+        log_file("csv"), log_file("parquet"), [log_file("csv"), log_file("parquet")]
+    ),
+    "options": lambda: one(
+        {}, {"sort": True, "ends": "truncated"}, {"time": "day", "gap": "P1D", "drop_nulls": "rows"}
+    ),
+    "time": lambda: one(None, "day", "reward"),
+    "times": lambda: one(None, [0, 1, 2], np.array(["2024-01-01", "2024-01-02", "2024-02-01"], "M8[D]")),
+    "gap": lambda: one(None, 1, "P1D", np.timedelta64(36, "h")),
+    "sort": lambda: one(None, True, False, "day", ["unit", "day"]),
+    "ends": lambda: one(None, "truncated", "terminated"),
+    "drop_nulls": lambda: one(None, "rows", "episodes"),
+    "action_labels": lambda: one(None, ["go", "stay"], ("stay", "go", "run"), [0, 1], [1.5, 0]),
+    "like": lambda: one(None, logged()),
+    "delimiter": lambda: one(None, ",", ";"),
+    "decimal": lambda: one(".", ","),
+    "encoding": lambda: one("utf8", "latin1"),
     "dataset": lambda: one("no/such-v0"),
     "share": lambda: one(0.5, 0.01, 0.999),
     "trace": lambda: one(0.0, 0.5, 1.0),
@@ -340,6 +387,11 @@ VALID: dict[str, Callable[[], st.SearchStrategy[Any]]] = {
     "methods": lambda: one(("solve",), ["solve", "wpdis", "dr", "wdr"], "wdr"),
     "confidence": lambda: one(0.9, 0.99),
     "reward_range": lambda: one(None, (-2, 2)),
+    "candidates": lambda: one({"plain": gq.FittedQ(n_iterations=3), "LSPI": gq.LSPI()}),
+    "select.encoder": lambda: one(gq.OneHot(S), gq.Fourier(1)),
+    "select.features": lambda: one("tabular", "trees"),
+    "split": lambda: one(0.5, 0.3),
+    "refit": lambda: one(True, False),
     "decide.discount": lambda: one(0.9, 0.0, 1.0),
     "engine": lambda: one(None, "threads"),
     "store": lambda: one(None, "store", "another/store"),
@@ -404,7 +456,7 @@ def public_methods(owner: type) -> list[str]:
 
 #: What only carries results, or is made by no user.
 NOT_CALLED = {
-    gq.Algorithm, gq.Callback, gq.Decision, gq.Evaluation, gq.Floor, gq.Health, gq.ImportanceSampling, gq.Trajectory, gq.UpdateError, gq.Watched, gq.RunResult, gq.GridResult, gq.Transitions, theory.Choice, theory.GreedyReport,
+    gq.Algorithm, gq.Callback, gq.Decision, gq.Evaluation, gq.Floor, gq.Health, gq.ImportanceSampling, gq.Selection, gq.Trajectory, gq.UpdateError, gq.Watched, gq.RunResult, gq.GridResult, gq.Transitions, theory.Choice, theory.GreedyReport,
     theory.Practical, theory.Repair, theory.Report, theory.Schedule, theory.Sharp, theory.Statement, theory.StepSizes, theory.Tried,
 }  # fmt: skip
 

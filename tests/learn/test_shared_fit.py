@@ -285,3 +285,15 @@ def test_the_command_shares_the_files(data, tmp_path, capsys):
         main([*line, "--workers", "2", "--out", str(out)])
     assert end.value.code == 2
     assert "workers is 2, but there is no engine" in capsys.readouterr().err
+
+
+def test_workers_share_parquet_files_as_they_stand(data, tmp_path):
+    """What one process does to the rows on the way is not done by workers, each of which sees a part."""
+    expected = "engine: workers share Parquet files as they stand, and data is .*: to_parquet writes one"
+    for other in (
+        data.load(),
+        data.split()[0],
+        gq.Transitions.from_parquet(str(tmp_path), n_actions=A, ends="truncated"),
+    ):
+        with pytest.raises(ValueError, match=expected):
+            gq.fit(other, gq.TileCoder(2, 3), gq.QRC(0.1, 0.1), engine="threads")

@@ -242,7 +242,7 @@ def test_practical_step_sizes_are_on_the_edge_of_stability(garnet_problem: gq.Pr
 
 
 def test_the_list_of_repairs_in_the_documentation_is_this_one() -> None:
-    page = Path(__file__).parents[2] / "docs" / "theory.md"
+    page = Path(__file__).parents[2] / "docs" / "theory_proofs.md"
     assert markdown() in page.read_text()
 
 

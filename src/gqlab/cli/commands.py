@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from gqlab.cli.benchmark import benchmark
 from gqlab.cli.compare import compare
+from gqlab.cli.decide import decide
 from gqlab.cli.doctor import doctor
 from gqlab.cli.fit import fit
 from gqlab.cli.health import health
@@ -26,6 +27,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "health": health,
     "train": train,
     "fit": fit,
+    "decide": decide,
     "watch": watch,
     "benchmark": benchmark,
     "doctor": doctor,

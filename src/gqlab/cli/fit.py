@@ -10,16 +10,14 @@ from typing import Annotated, Any, Literal
 
 import tyro
 
+from gqlab.cli.log_options import LogOptions, read_log
 from gqlab.support import checks
 from gqlab.support.plain_json import print_json
 
 
 @dataclass(frozen=True)
-class Fit:
-    """Learn action values from logged data. Finished passes are kept: the same command resumes after a kill."""
-
-    files: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="FILE...", help_behavior_hint="")]
-    """Parquet files, patterns or folders, in the order of time."""
+class Fit(LogOptions):
+    """Learn action values from logged data. Finished passes are kept: the same command goes on after a kill."""
 
     encoder: Annotated[str, tyro.conf.arg(metavar="NAME:NUMBER,KEY=VALUE")] = "fourier:2"
     """The features, e.g. tiles:16,bins=8 or fourier:3. Bounds that are not given (low=-1/-2,high=1/2) are fitted to
@@ -47,9 +45,6 @@ class Fit:
     passes: int = 100
     """Over the rows."""
 
-    column: Annotated[tuple[str, ...], tyro.conf.arg(metavar="[ROLE=NAME ...]", help_behavior_hint="")] = ()
-    """What a column means, where its name does not say so: action=lever, observation=x,v."""
-
     env: Annotated[str | None, tyro.conf.arg(metavar="ID", help_behavior_hint="")] = None
     """A Gymnasium environment in which the greedy policy is played at the end."""
 
@@ -60,7 +55,7 @@ class Fit:
     """Of the order of the rows, of batches and of the episodes."""
 
     engine: Annotated[Literal["threads", "processes", "ray"] | None, tyro.conf.arg(help_behavior_hint="")] = None
-    """Share the files among workers, for data that does not fit on one machine. Default: one process reads them."""
+    """Share the files among workers, for data that do not fit one machine. Default: one process reads them."""
 
     workers: Annotated[int | None, tyro.conf.arg(help_behavior_hint="")] = None
     """Of the engine. Default: one for each core, of this machine or of the cluster."""
@@ -78,20 +73,16 @@ class Fit:
 def fit(options: Annotated[Fit, tyro.conf.arg(name="")]) -> None:
     """Learn action values from logged data, and report what was learned."""
     from gqlab.cli import fit_page
-    from gqlab.cli.health import columns_of
-    from gqlab.data.transitions import Transitions
     from gqlab.encoders.specs import encoder_from_text
     from gqlab.learn.fit.fit import fit as learn
     from gqlab.support.files import check_writable, write_whole
 
-    if not options.files:
-        raise ValueError("files: none is given, expected Parquet files")
     encoder = encoder_from_text(options.encoder)
     engine = engine_from(options)
-    data = Transitions.from_parquet(list(options.files), columns_of(options.column))
+    data = read_log(options)
     algorithm = algorithm_of(options, data.n_rows)
     check_writable(options.out)
-    # Ray prints messages about its workers on stdout, which is for the report.
+    # Ray prints what happens to its workers on stdout, which is for the report.
     with contextlib.redirect_stdout(sys.stderr) if engine is not None else contextlib.nullcontext():
         model = learn(
             data,
@@ -116,7 +107,7 @@ def fit(options: Annotated[Fit, tyro.conf.arg(name="")]) -> None:
 
 
 def engine_from(options: Fit) -> Any:
-    """The engine that was asked for, if any."""
+    """The engine that was asked for, if one was."""
     from gqlab.tasks.engines import engine_of
 
     if options.engine is None:
@@ -143,7 +134,7 @@ def algorithm_of(options: Fit, n_rows: int) -> Any:
     for name, value in given.items():
         if value is not None and name not in takes:
             raise ValueError(f"{name} is {value}, which {kind.__name__} does not take")
-    # Step sizes for features of length 1; an algorithm's own defaults are kept.
+    # Step sizes for features of length 1; where an algorithm has defaults of its own they stay.
     eta = 0.1 if options.eta is None else options.eta
     usual = {name: eta for name in ("eta_theta", "eta_omega") if takes.get(name) is not None}
     usual["batch_size"] = n_rows

@@ -88,9 +88,8 @@ class CsvFiles(Log):
         return replace(self.counted, counts=counts)
 
 
-def files_of(path: Any, columns: Any, reading: Reading, delimiter: Any, decimal: Any, encoding: Any,
-             more: Sequence[str] = ()) -> CsvFiles:  # fmt: skip
-    """The files with the meaning and the types of their columns; ``more`` are columns that rows are sorted by."""
+def files_of(path: Any, columns: Any, reading: Reading, delimiter: Any, decimal: Any, encoding: Any) -> CsvFiles:
+    """The files with the meaning and the types of their columns."""
     paths = found(path, ENDINGS)
     for name in paths:
         check_regular(name)
@@ -102,17 +101,15 @@ def files_of(path: Any, columns: Any, reading: Reading, delimiter: Any, decimal:
         available = header(name, form)
         try:
             own = resolve(available, columns)
+            reading.check_sort(available)
         except ValueError as error:
             hint = f" (split at {form.delimiter!r})" if len(available) == 1 else ""
             raise ValueError(f"path: {printable(name)}: {error}{hint}") from None
         if plan is not None and own != plan:
             raise ValueError(f"path: {printable(name)} has other columns than {printable(paths[0])}: {own} and {plan}")
-        absent = [column for column in more if column not in available]
-        if absent:
-            raise ValueError(f"path: {printable(name)}: sort: there is no column {absent[0]!r}")
         plan = own
     assert plan is not None
-    names = list(dict.fromkeys([*(column for columns in plan.values() for column in columns), *more]))
+    names = list(dict.fromkeys([*(column for columns in plan.values() for column in columns), *reading.sort_names]))
     log = CsvFiles(plan, reading, paths=paths, format=form)
     return _typed(log, names)
 
@@ -132,9 +129,7 @@ def _delimiter(given: Any, path: str, encoding: str) -> str:
 
 
 def _decimal(given: Any) -> str:
-    if given not in (".", ","):
-        raise ValueError(f"decimal is {checks.shown(given)}, expected '.' or ','")
-    return str(given)
+    return checks.one_of("decimal", given, (".", ","))
 
 
 def _encoding(given: Any) -> str:

@@ -170,10 +170,8 @@ class FromSources:
         reading = reading_of(gap, sort, ends, drop_nulls, action_labels, like)
         available = arrow.names_of(df)
         plan = resolve(available, _with_time(columns, time))
+        reading.check_sort(available)
         by = sort_columns(plan, reading.sort)
-        absent = [name for name in by if name not in available]
-        if absent:
-            raise ValueError(f"sort: there is no column {absent[0]!r}")
         every = dict.fromkeys([*(name for names in plan.values() for name in names), *by])
         log = TableLog(plan, reading, table=arrow.table_of(df, list(every)), place=Place(plan, "df"))
         return cls._of_log(log, n_actions, like, f"data frame of {type(df).__module__.partition('.')[0]}")
@@ -244,9 +242,7 @@ class FromSources:
         (Transitions(n_rows=2, n_actions=2, observation_size=1), ('none', 'ten'))
         """
         reading = reading_of(gap, sort, ends, drop_nulls, action_labels, like)
-        more = reading.sort if isinstance(reading.sort, tuple) else ()
-        given = _with_time(columns, time)
-        files = csv_files.files_of(path, given, reading, delimiter, decimal, encoding, more)
+        files = csv_files.files_of(path, _with_time(columns, time), reading, delimiter, decimal, encoding)
         return cls._of_log(files, n_actions, like, f"CSV: {described(files.paths)}")
 
     @classmethod

@@ -50,6 +50,8 @@ class Log:
         Columns with nulls, whose rows are left out.
     bad : array or None
         The episodes that are left out, by number; None where rows are.
+    numbered_anew : bool
+        Whether the episodes of each file have numbers of its own, from 0.
     """
 
     plan: Plan
@@ -59,6 +61,7 @@ class Log:
     decoding: Schema = field(default_factory=Schema)
     null_columns: tuple[str, ...] = ()
     bad: NDArray[np.int64] | None = None
+    numbered_anew: bool = False
 
     # --- What a kind of log must know -------------------------------------------------------------------------------
 
@@ -133,10 +136,11 @@ class Log:
 
     def _in_order(self, blocks: Iterable[Rows]) -> Iterator[Rows]:
         """The rows, or one line where those of several episodes are mixed."""
-        sort = self.reading.sort
-        order = Order(sort if isinstance(sort, tuple) else ())
+        order, source = Order(self.reading.sort_names), ""
         for rows in blocks:
-            if sort is not False:
+            if self.numbered_anew and rows.place.source != source:
+                order, source = Order(), rows.place.source
+            if self.reading.sort is not False:
                 order.add(rows)
             yield rows
 
@@ -172,8 +176,8 @@ class TableLog(Log):
 
     @property
     def where(self) -> str:
-        """The name of the data frame, or of the files."""
-        return self.place.source
+        """The data frame, or the files that the table was made of."""
+        return self.place.source if self.place.source == "df" else f"path: {self.place.source}"
 
     def types(self, names: Sequence[str]) -> dict[str, Any]:
         """Of its schema."""

@@ -171,6 +171,7 @@ def files_of(path: Any, columns: Any, reading: Reading) -> ParquetFiles:
             written, own_schema = _written(name, file.schema_arrow.metadata)
         try:
             own = resolve(available, columns)
+            reading.check_sort(available)
         except ValueError as error:
             raise ValueError(f"path: {printable(name)}: {error}") from None
         if plan is not None and own != plan:
@@ -181,7 +182,7 @@ def files_of(path: Any, columns: Any, reading: Reading) -> ParquetFiles:
         n_actions = max(n_actions or 0, written) if written else n_actions
     assert plan is not None
     assert schema is not None
-    return ParquetFiles(plan, reading, n_actions, schema, paths=paths)
+    return ParquetFiles(plan, reading, n_actions, schema, numbered_anew=n_actions is not None, paths=paths)
 
 
 def _written(path: str, metadata: dict[bytes, bytes] | None) -> tuple[int, Schema]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,6 +47,17 @@ class Reading:
     drop_nulls: str | None = None
     labels: tuple[Label, ...] | None = None
     like: Schema | None = None
+
+    @property
+    def sort_names(self) -> tuple[str, ...]:
+        """The columns that a user names to sort by."""
+        return self.sort if isinstance(self.sort, tuple) else ()
+
+    def check_sort(self, available: Sequence[str]) -> None:
+        """``ValueError`` where there is no such column."""
+        for name in self.sort_names:
+            if name not in available:
+                raise ValueError(f"sort: there is no column {name!r}")
 
     @property
     def as_it_stands(self) -> bool:

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from gqlab.data.split import lengths_of
 from gqlab.data.transitions import Transitions
 from gqlab.judge import passes
 from gqlab.judge.estimates import Estimates, StudentInterval
 from gqlab.judge.estimator import Estimator
 from gqlab.judge.importance import Walk, Weighed, weighed
 from gqlab.judge.rows import look
-from gqlab.judge.subsets import chunk_where
 from gqlab.judge.sums import PolicyWeights, deltas
 from gqlab.support.checks import FloatArray
 
@@ -59,9 +59,9 @@ def other_methods(
 def _halves(judge: Estimator, data: Transitions, seed: int) -> list[Estimator]:
     """The same policies on two halves of the episodes, with the same features."""
     side = np.random.default_rng([seed, 3]).permutation(judge.seen.n_episodes) % 2
-    out, chunk = [], data.to_chunk()
+    out, lengths = [], lengths_of(data.chunks())
     for k in (0, 1):
-        half = chunk_where(data, chunk, side == k)
+        half = data._of_episodes(side == k, lengths)
         out.append(Estimator(half, look(half, seed), judge.m.features, judge.policies, judge.gamma))
         out[-1].sum_up()
     return out

@@ -71,7 +71,7 @@ class Softmax(Operator):
         return p_v * surplus + self.sigma * p * (v - V_v)
 
     def smoothness(self, n_actions: int, radius: float, diameter: float = 2.0) -> Smoothness:
-        """k₁ = σ/2, k₂ = σ²; sup‖φ̂‖ and L_φ̂ do not grow with the radius (derived in docs/theory.md).
+        """k₁ = σ/2, k₂ = σ²; sup‖φ̂‖ and L_φ̂ do not grow with the radius (derived in docs/theory_proofs.md).
 
         Examples
         --------
@@ -97,8 +97,8 @@ class Softmax(Operator):
 def _boltzmann_extremes(n_actions: int, widest: float) -> tuple[float, float]:
     """max_P (1−P)(P·X(P) − 1)⁺ and max_P 2P(1−P)X(P), with X(P) = min(widest, log(P/(1−P)) + log(n_actions − 1)).
 
-    They bound E(−1−y)⁺ and E|y| for y_a = σ(q_a − V̄) under p = softmax(σq): see docs/theory.md, which also shows that
-    each has one peak where X > 0. It is found on a grid that is refined around its best point, and a
+    They bound E(−1−y)⁺ and E|y| for y_a = σ(q_a − V̄) under p = softmax(σq): see docs/theory_proofs.md, which also
+    shows that each has one peak where X > 0. It is found on a grid that is refined around its best point, and a
     generous allowance for rounding is added.
     """
 

@@ -9,7 +9,8 @@
 >>> f"{gq.theory.step_sizes(problem, batch_size=3000, radius=100.0, version='printed').eta_theta:.0e}"
 '2e-28'
 
-The derivations, the list of the paper's inconsistencies and the proof of the corrected bound are in docs/theory.md.
+The derivations, the list of the paper's inconsistencies and the proof of the corrected bound are in
+docs/theory_proofs.md.
 """
 
 from gqlab.theory.analyse import analyse

@@ -1,7 +1,7 @@
 """The bound on E‖∇J(θ_ξ)‖² after T epochs, in two versions.
 
 ``as_printed`` is the paper's final inequality, bracket by bracket. ``corrected`` is what the repaired proof gives (the
-derivation is in docs/theory.md; the repairs are listed in :mod:`gqlab.theory.repairs`). Both are sums of
+derivation is in docs/theory_proofs.md; the repairs are listed in :mod:`gqlab.theory.repairs`). Both are sums of
 
     initialisation      4J(θ_0)/(η_θTM)
     bias                the batch means, through ⟨∇J, g − ∇J⟩ and ⟨θ_t − θ̃, g − ∇J⟩

@@ -1,8 +1,8 @@
 """The constants of the proof, in two versions.
 
 ``printed``: as the paper's appendix writes them, with the loose building blocks that its assumptions give (derived in
-docs/theory.md, since the paper refers to another one for L₁, L₂, L₃ and L). ``corrected``: what the repaired proof
-needs, as tight as we can make it; each is a true bound for the problem at hand.
+docs/theory_proofs.md, since the paper refers to another one for L₁, L₂, L₃ and L). ``corrected``: what the repaired
+proof needs, as tight as we can make it; each is a true bound for the problem at hand.
 
 Notation: Φ̂ = sup‖φ̂‖, W = sup‖ω*(θ)‖, U = sup‖ω*(θ) + θ‖, δ_max = r_max + (1+γ)R, all over ‖θ‖ ≤ R; u_t = √v of the
 batch means (:mod:`gqlab.theory.deviation`); ψ(θ) = C^{−1/2}E[δφ], so that J = ½‖ψ‖²; ℓ_ψ its Lipschitz constant.

@@ -2,7 +2,7 @@
 
 ``kind`` is "misprint" (the intended formula is plain from the context), "slip" (a step that changes a constant), "gap"
 (a step that does not follow, or an assumption that is not made) or "loose" (right, but a smaller quantity does as
-well). The derivations are in docs/theory.md.
+well). The derivations are in docs/theory_proofs.md.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Repair:
     in_bound: bool = True
 
 
-#: Every place where the paper's proof differs: the table of docs/theory.md, section 9.
+#: Every place where the paper's proof differs: the table of docs/theory_proofs.md, section 9.
 REPAIRS: tuple[Repair, ...] = (
     Repair(
         "final inequality and the display before it, fourth term",
@@ -259,7 +259,7 @@ REPAIRS: tuple[Repair, ...] = (
 
 
 def markdown() -> str:
-    """The list as tables, one for each kind, as it stands in docs/theory.md."""
+    """The list as tables, one for each kind, as it stands in docs/theory_proofs.md."""
     out, number = [], 0
     for kind, title in KINDS.items():
         out += [f"### {title}", "", "| # | place | printed | corrected | why |", "|---|---|---|---|---|"]

@@ -1,4 +1,4 @@
-"""The two sharper theorems on VR-Greedy-GQ, as numbers (the proofs are in docs/theory.md).
+"""The two sharper theorems on VR-Greedy-GQ, as numbers (the proofs are in docs/theory_proofs.md).
 
 Both rest on one Lyapunov function within an epoch,
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gqlab.studies.paper.design import Entry, Experiment, ExperimentPart, Request
+from gqlab.studies.paper.design import Contender, Experiment, ExperimentPart, Request
 from gqlab.studies.paper.experiments import EXPERIMENTS
 from gqlab.studies.paper.jobs import Job, Measurement, measure
 from gqlab.studies.paper.reproduction import Reproduction
@@ -35,7 +35,7 @@ class Tiny(Request):
     def numbers(self, part: ExperimentPart) -> range:
         return range(50, 51) if part.problems == "tuning" else super().numbers(part)
 
-    def sized(self, entry: Entry) -> Entry:
+    def sized(self, entry: Contender) -> Contender:
         n = 20 * 1800 if entry.algorithm.samples_per_update > 1 else max(6000, 2 * entry.algorithm.batch_size)
         return replace(entry, n_samples=n, record_every=min(entry.record_every, 1000), thin=1, windows=())
 

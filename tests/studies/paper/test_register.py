@@ -1,4 +1,4 @@
-"""The claims as data are those of the register in docs/reproduction.md: axis, budget and τ, claim by claim."""
+"""The claims as data are those of the register in docs/reproduction_register.md: axis, budget and τ, claim by claim."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gqlab.studies.paper.experiments import BY_NAME, SIZES
 from gqlab.studies.paper.report import REGISTERED, REGISTERED_SEED
 from gqlab.studies.paper.statistics import Axis, Ratio, Side, Slope
 
-DOCUMENT = Path(__file__).parents[3] / "docs" / "reproduction.md"
+DOCUMENT = Path(__file__).parents[3] / "docs" / "reproduction_register.md"
 TEXT = DOCUMENT.read_text()
 REGISTER = TEXT[TEXT.index("## The register") : TEXT.index("What the register leaves open")]
 

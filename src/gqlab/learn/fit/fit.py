@@ -133,8 +133,11 @@ def fit(
 def _learn_shared(run: SharedFit, engine: Engine, rows: str | None, progress: bool | None) -> FloatArray:
     """θ, with the rows shared among the workers of an engine."""
     files, algorithm = run.data._source, run.algorithm
-    if not isinstance(files, ParquetFiles):
-        raise ValueError("engine: the data are in memory; workers share the row groups of Parquet files")
+    if not isinstance(files, ParquetFiles) or not files.reading.as_it_stands:
+        what = "in memory" if run.data.in_memory else "CSV, a split, or read with gap, ends or drop_nulls"
+        raise ValueError(
+            f"engine: workers share Parquet files as they stand, and data is {what}: to_parquet writes one"
+        )
     if not isinstance(algorithm, SHARED):
         known = ", ".join(kind.__name__ for kind in SHARED)
         raise ValueError(f"algorithm is {checks.shown(algorithm)}: with an engine, expected one of {known}")

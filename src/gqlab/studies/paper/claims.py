@@ -1,4 +1,4 @@
-"""The claims of the paper, as data: the register of docs/reproduction.md, which was fixed before the run.
+"""The claims of the paper, as data: the register of docs/reproduction_register.md, which was fixed before the run.
 
 The verdicts are computed, by the rule of :mod:`.statistics`. ``tests/studies/paper/test_register.py`` refuses a claim
 whose axis, budget or τ is not that of the document.

@@ -37,7 +37,7 @@ def label(algorithm: Algorithm) -> str:
 
 
 @dataclass(frozen=True)
-class Entry:
+class Contender:
     """An algorithm with a budget of samples; ``name`` where it is not the algorithm's own.
 
     ``thin`` and ``windows`` are as in a job. ``most_runs`` bounds the runs of an entry that only stands beside.
@@ -64,12 +64,12 @@ class ExperimentPart:
     """
 
     name: str
-    entries: tuple[Entry, ...]
+    entries: tuple[Contender, ...]
     metrics: tuple[str, ...]
     watch: str = ""
     problems: str = "population"
 
-    def entry(self, name: str) -> Entry:
+    def entry(self, name: str) -> Contender:
         """The entry of that label."""
         return next(entry for entry in self.entries if entry.label == name)
 
@@ -139,11 +139,11 @@ class Request:
             return range(TUNING_FIRST, TUNING_FIRST + (1 if self.quick else TUNING_PROBLEMS))
         return range(1 if part.problems == "one" else self.n_problems)
 
-    def sized(self, entry: Entry) -> Entry:
+    def sized(self, entry: Contender) -> Contender:
         """The entry as this request runs it."""
         return entry
 
-    def job(self, experiment: Experiment, part: ExperimentPart, entry: Entry, number: int) -> Job:
+    def job(self, experiment: Experiment, part: ExperimentPart, entry: Contender, number: int) -> Job:
         """``entry`` on problem ``number``."""
         tuning = part.problems == "tuning"
         size = self.sized(entry)
@@ -160,7 +160,7 @@ class Request:
             device=self.device,
         )
 
-    def places(self, experiment: Experiment) -> Iterator[tuple[ExperimentPart, int, Entry]]:
+    def places(self, experiment: Experiment) -> Iterator[tuple[ExperimentPart, int, Contender]]:
         """All that an experiment measures, problem by problem."""
         for part in experiment.parts:
             for number in self.numbers(part):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gqlab.algorithms import ActorCritic, Algorithm, GreedyGQ, PolicyGradient, QLearning, VRGreedyGQ
-from gqlab.studies.paper.design import BATCH_SIZE, Entry, Experiment, ExperimentPart, View
+from gqlab.studies.paper.design import BATCH_SIZE, Contender, Experiment, ExperimentPart, View
 from gqlab.studies.paper.problems import BAIRD, FROZEN_LAKE, FROZEN_LAKE_EVALUATION, GARNET
 
 #: R: large enough to hold a stationary point (‖θ‖ goes to 10–20 on these problems).
@@ -94,7 +94,7 @@ EVALUATION_SETTING = FamilySetting(
 
 def start_part(s: FamilySetting) -> ExperimentPart:
     """The lowest ‖∇J‖² so far, watched at every update."""
-    entries = Entry(s.greedy, s.start_greedy, s.start_record), Entry(s.vr(), s.start, s.start_record)
+    entries = Contender(s.greedy, s.start_greedy, s.start_record), Contender(s.vr(), s.start, s.start_record)
     return ExperimentPart("start", entries, ("gradient",), watch="gradient")
 
 
@@ -104,8 +104,8 @@ def long_part(s: FamilySetting) -> ExperimentPart:
     return ExperimentPart(
         "long",
         (
-            Entry(s.greedy, whole, s.long_record, whole // s.long_record // 200, (tail(n), tail(whole))),
-            Entry(s.vr(), s.long, s.long_record, s.long_thin, (tail(n),)),
+            Contender(s.greedy, whole, s.long_record, whole // s.long_record // 200, (tail(n), tail(whole))),
+            Contender(s.vr(), s.long, s.long_record, s.long_thin, (tail(n),)),
         ),
         ("gradient", "mspbe"),
     )
@@ -113,7 +113,7 @@ def long_part(s: FamilySetting) -> ExperimentPart:
 
 def variance_part(s: FamilySetting) -> ExperimentPart:
     return ExperimentPart(
-        "variance", tuple(Entry(a, s.variance, s.variance_record) for a in (s.greedy, s.vr())), ("update",)
+        "variance", tuple(Contender(a, s.variance, s.variance_record) for a in (s.greedy, s.vr())), ("update",)
     )
 
 
@@ -121,9 +121,9 @@ def sizes_part(s: FamilySetting) -> ExperimentPart:
     """Whole epochs, at least ten, and as near to the updates of the register as may be; Greedy-GQ stands beside."""
     n = {M: max(LEAST_EPOCHS, round(SIZE_UPDATES / M)) * M for M in SIZES}
 
-    def entry(algorithm: Algorithm, n: int) -> Entry:
+    def entry(algorithm: Algorithm, n: int) -> Contender:
         every = max(r for r in range(1, n // 5000 + 1) if n % r == 0)  # at least 500 records in the last tenth
-        return Entry(algorithm, n, every, 100, (tail(n),))
+        return Contender(algorithm, n, every, 100, (tail(n),))
 
     sizes = tuple(entry(s.vr(M), n[M]) for M in SIZES)
     return ExperimentPart("batch size", (entry(s.greedy, SIZE_UPDATES), *sizes), ("gradient",))
@@ -137,12 +137,12 @@ def reward_part(s: FamilySetting) -> ExperimentPart:
     return ExperimentPart(
         "reward",
         (
-            Entry(s.greedy, n, 50),
-            Entry(s.vr(), vr, 50),
-            Entry(s.critic(), s.computations, 50),
-            Entry(s.critic(s.tuned_critic), s.computations, 50, name="actor-critic, tuned", most_runs=5),
-            Entry(s.gradient(), ITERATIONS * each, 5, 10, ((0, 50),)),
-            Entry(s.gradient(s.tuned_gradient), ITERATIONS * each, 5, 10, ((0, 50),),
+            Contender(s.greedy, n, 50),
+            Contender(s.vr(), vr, 50),
+            Contender(s.critic(), s.computations, 50),
+            Contender(s.critic(s.tuned_critic), s.computations, 50, name="actor-critic, tuned", most_runs=5),
+            Contender(s.gradient(), ITERATIONS * each, 5, 10, ((0, 50),)),
+            Contender(s.gradient(s.tuned_gradient), ITERATIONS * each, 5, 10, ((0, 50),),
                   name="policy gradient, tuned", most_runs=5),
         ),
         ("reward", "value", "norm"),
@@ -153,7 +153,7 @@ def reward_part(s: FamilySetting) -> ExperimentPart:
 def curves_part(s: FamilySetting) -> ExperimentPart:
     """Actor-critic for longer than the claims ask."""
     steps = (("actor-critic", s.critic()), ("actor-critic, tuned", s.critic(s.tuned_critic)))
-    entries = tuple(Entry(a, s.curves, s.curves // 200, name=name, most_runs=5) for name, a in steps)
+    entries = tuple(Contender(a, s.curves, s.curves // 200, name=name, most_runs=5) for name, a in steps)
     return ExperimentPart("curves", entries, ("value", "norm"))
 
 
@@ -170,15 +170,15 @@ def tuning_part(s: FamilySetting) -> ExperimentPart:
     critics = [s.critic(etas) for etas in s.tried_critic]
     gradients = [s.gradient(eta) for eta in s.tried_gradient]  # long runs, so fewer of them
     entries = (
-        *(Entry(a, s.computations, s.computations, name=setting_name(a), most_runs=8) for a in critics),
-        *(Entry(a, n, ITERATIONS, name=setting_name(a), most_runs=2) for a in gradients),
+        *(Contender(a, s.computations, s.computations, name=setting_name(a), most_runs=8) for a in critics),
+        *(Contender(a, n, ITERATIONS, name=setting_name(a), most_runs=2) for a in gradients),
     )
     return ExperimentPart("tuning", entries, ("reward",), problems="tuning")
 
 
 BAIRD_PART = ExperimentPart(
     "star",
-    tuple(Entry(a, 100_000, 500) for a in (QLearning(0.02), GreedyGQ(0.02, 0.02), VRGreedyGQ(0.02, 0.02, 3000))),
+    tuple(Contender(a, 100_000, 500) for a in (QLearning(0.02), GreedyGQ(0.02, 0.02), VRGreedyGQ(0.02, 0.02, 3000))),
     ("norm",),
     problems="one",
 )

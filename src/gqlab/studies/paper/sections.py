@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from gqlab.studies.page import Table
 from gqlab.studies.paper import words
 from gqlab.studies.paper.claims import Judged
-from gqlab.studies.paper.design import Entry, ExperimentPart, Request
+from gqlab.studies.paper.design import Contender, ExperimentPart, Request
 from gqlab.studies.paper.figures import COLOURS, panel_svg
 from gqlab.studies.paper.panels import panels
 from gqlab.studies.paper.problems import POPULATION
@@ -161,6 +161,6 @@ def _part_words(part: ExperimentPart, request: Request) -> str:
     return f"<b>{escape(part.name)}</b> ({runs}{watched}): " + "; ".join(escape(_entry_words(e)) for e in part.entries)
 
 
-def _entry_words(entry: Entry) -> str:
+def _entry_words(entry: Contender) -> str:
     values = ", ".join(f"{k} = {v}" for k, v in entry.algorithm.to_dict().items() if k != "name")
     return f"{entry.label} ({values}), {entry.n_samples:,} samples, a record every {entry.record_every} updates"

@@ -31,7 +31,7 @@ from gqlab.theory.choose import constant_steps
 
 RADIUS = 100.0
 
-#: The paper's η_θ and the range of M of the claim that the error falls like 1/M (docs/reproduction.md, T2).
+#: The paper's η_θ and the range of M of the claim that the error falls like 1/M (docs/reproduction_register.md, T2).
 CLAIMED_ETA, CLAIMED_SIZES = 0.02, (300, 10_000)
 
 
