@@ -6,7 +6,7 @@ ANCHORS ?=
 PEERS ?=
 INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help setup test long python lowest bounds fuzz chaos reproduce bench gallery docs docs-check tutorials pictures package format clean
+.PHONY: help setup test long python lowest bounds fuzz chaos reproduce bench gallery docs docs-check tutorials tables pictures package format clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort
@@ -72,6 +72,9 @@ docs-check: $(VENV)/.docs ## Build the site anew and open every page in a browse
 
 tutorials: $(VENV)/.ready ## Run the tutorials, and write what they print and draw into their pages
 	$(BIN)/python docs/_ext/executed.py
+
+tables: $(VENV)/.ready ## Write the table of algorithms and places into its page
+	$(BIN)/python docs/_ext/places.py
 
 $(VENV)/.docs: $(VENV)/.ready
 	$(INSTALL) --constraint constraints.txt --group docs

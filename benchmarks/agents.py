@@ -18,10 +18,11 @@ import gqlab as gq
 from benchmarks.table import Table
 from gqlab.learn.agent.live import STEPPED, live_step
 from gqlab.learn.agent.presets import ALGORITHMS, ENCODERS
-from gqlab.learn.fit.passes import Passes
+from gqlab.learn.fit.passes import Passes, values_of
 from gqlab.operators.switch import join_operators
 from gqlab.rules.blocks import BinaryBlocks, DenseBlocks
 from gqlab.rules.gradient import Samples
+from gqlab.rules.memory import Sizes
 from gqlab.samples.tables import per_problem
 
 #: Features of a state that are not zero, and actions.
@@ -153,7 +154,8 @@ def log(n: int, K: int, dense: bool) -> Samples:
 def per_step(samples: Samples, d: int, algorithm: gq.Algorithm, n: int) -> float:
     """Nanoseconds of an update in a pass over the log."""
     times = []
-    passes = Passes(samples, 2 * n, (d, A), algorithm, n_updates=5 * n)
+    values = values_of(algorithm, algorithm.estimator)
+    passes = Passes(samples, Sizes(d, A, 2 * n, n, 5 * n), algorithm, algorithm.estimator, values)
     for k in range(4):
         begin = time.process_time()
         passes.advance((k + 1) * n)

@@ -26,7 +26,7 @@ def per_step(problem: gq.Problem, algorithm: gq.Algorithm, n_samples: int, n_run
     def call() -> gq.RunResult:
         return gq.run(problem, algorithm, **everything)  # type: ignore[arg-type]
 
-    gq.run(problem, algorithm, **{**everything, "n_samples": max(1, algorithm.batch_size), "n_runs": 1})  # type: ignore[arg-type]
+    gq.run(problem, algorithm, **{**everything, "n_samples": max(1, algorithm.epoch_size), "n_runs": 1})  # type: ignore[arg-type]
     updates = algorithm.n_updates(n_samples) * n_runs
     return best_of(call) / updates * 1e9
 

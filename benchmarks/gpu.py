@@ -8,6 +8,7 @@ import gqlab as gq
 from benchmarks.family import FAMILY
 from benchmarks.problems import PLAIN, VR, paper_garnet
 from benchmarks.table import Table, best_of
+from gqlab.lab.execute import PLACES
 
 VR_RATE = "VR-Greedy-GQ, M = 3000, "
 N_RUNS = 135_168
@@ -41,7 +42,7 @@ def rates(table: Table, scale: float) -> None:
             table.row(f"{name}{dtype}", rate, "run-steps/s", f"whole call of {many} epochs: {whole:.3e}")
     table.section(f"GPU: the family, {N_RUNS:,} runs of {FAMILY_SAMPLES:,} samples on Garnet(5,3,2,4), whole calls")
     for name, member in FAMILY.items():
-        if "cuda" in member.devices:
+        if PLACES["cuda"].takes(type(member)):
             for dtype in ("float32", "float64"):
                 spent = best_of(lambda a=member, t=dtype: call(problem, a, FAMILY_SAMPLES // 3000, t))  # type: ignore[misc]
                 table.row(f"{name}, {dtype}", N_RUNS * FAMILY_SAMPLES / spent, "samples/s")
@@ -58,7 +59,7 @@ def own_algorithms(table: Table) -> None:
         gq.ActorCritic(0.02, 0.01, radius=50.0),
         gq.PolicyGradient(0.02, n_trajectories=5, horizon=10, radius=50.0),
         gq.VRGreedyGQ(batch_size=100, radius=50.0),
-        *(algorithm for algorithm in FAMILY.values() if "cuda" in algorithm.devices),
+        *(algorithm for algorithm in FAMILY.values() if PLACES["cuda"].takes(type(algorithm))),
     )
     for algorithm in algorithms:
         common = {"n_runs": 20, "record_every": 10, "watch": watch, "theta0": np.full(4, 0.1)}

@@ -22,7 +22,8 @@ from gqlab.estimators.svrg import GivenMeans
 from gqlab.grids.driver import run_sweep
 from gqlab.learn.fit import part_tasks
 from gqlab.learn.fit.log_table import samples_of
-from gqlab.learn.fit.passes import Passes
+from gqlab.learn.fit.passes import Passes, values_of
+from gqlab.rules.memory import Sizes
 from gqlab.tasks import Processes, Task, Threads, run_tasks
 
 #: The cluster on paper: cores, bytes a second from the files' storage, and to and from the driver.
@@ -65,10 +66,11 @@ def add_seconds(size: int) -> float:
 
 def update_seconds(shared: Mapping[str, Any], part: Any, d: int) -> float:
     """One inner step, where the model is."""
-    algorithm, n = gq.VRGreedyGQ(0.01, 0.01, batch_size=FEW), 2**15
+    algorithm, n = gq.WholeDataVRGreedyGQ(0.01, 0.01, epoch_updates=FEW), 2**15
     [log] = part_tasks.sample(shared, part, 0, part.n_rows, n, [0])
     samples = samples_of(log, shared["encoder"], shared["target"], N_ACTIONS)
-    passes = Passes(samples, len(log.features), (d, N_ACTIONS), algorithm, estimator=GivenMeans)
+    sizes = Sizes(d, N_ACTIONS, len(log.features), n)
+    passes = Passes(samples, sizes, algorithm, GivenMeans, values_of(algorithm, GivenMeans))
     passes.advance(n)
     begun = time.process_time()
     passes.advance(3 * n)

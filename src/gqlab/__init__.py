@@ -19,10 +19,12 @@ from gqlab.version import __version__
 if TYPE_CHECKING:
     from gqlab import tasks, theory
     from gqlab.algorithms import (
+        LSPI,
         QRC,
         ActorCritic,
         Algorithm,
         AveragedGreedyGQ,
+        FittedQ,
         GreedyGQ,
         LeastSquaresGreedyGQ,
         NestedGreedyGQ,
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
         STORMGreedyGQ,
         StreamingGreedyGQ,
         VRGreedyGQ,
+        WholeDataVRGreedyGQ,
     )
     from gqlab.algorithms.schedules import Decay, LinearDecay
     from gqlab.data import Health, Transitions, collect, health
@@ -57,7 +60,6 @@ if TYPE_CHECKING:
     from gqlab.learn.agent.replay import Refit, Replay
     from gqlab.learn.evaluation import ImportanceSampling, importance_sampling
     from gqlab.learn.fit.fit import fit
-    from gqlab.learn.fit.fitted import LSPI, FittedQ
     from gqlab.learn.linear_q import LinearQ
     from gqlab.learn.playing import Evaluation, evaluate
     from gqlab.mdp.finite import FiniteMDP
@@ -83,7 +85,7 @@ LAZY = {
     "EvalCallback": "gqlab.learn.agent.callbacks",
     "Evaluation": "gqlab.learn.playing",
     "FiniteMDP": "gqlab.mdp.finite",
-    "FittedQ": "gqlab.learn.fit.fitted",
+    "FittedQ": "gqlab.algorithms",
     "FixedPolicy": "gqlab.operators",
     "Floor": "gqlab.lab.floor",
     "Fourier": "gqlab.encoders",
@@ -93,7 +95,7 @@ LAZY = {
     "Health": "gqlab.data",
     "Identity": "gqlab.encoders",
     "ImportanceSampling": "gqlab.learn.evaluation",
-    "LSPI": "gqlab.learn.fit.fitted",
+    "LSPI": "gqlab.algorithms",
     "LeastSquaresGreedyGQ": "gqlab.algorithms",
     "LinearDecay": "gqlab.algorithms.schedules",
     "LinearQ": "gqlab.learn.linear_q",
@@ -125,6 +127,7 @@ LAZY = {
     "VRGreedyGQ": "gqlab.algorithms",
     "Watch": "gqlab.measure.watch",
     "Watched": "gqlab.measure.watch",
+    "WholeDataVRGreedyGQ": "gqlab.algorithms",
     "aggregated_features": "gqlab.problems.features",
     "baird": "gqlab.problems.baird",
     "collect": "gqlab.data",
@@ -241,6 +244,7 @@ __all__ = [
     "VRGreedyGQ",
     "Watch",
     "Watched",
+    "WholeDataVRGreedyGQ",
     "__version__",
     "aggregated_features",
     "baird",

@@ -18,6 +18,7 @@ from conftest import assert_close
 from gqlab.algorithms import ALGORITHMS
 from gqlab.engine import cpu
 from gqlab.engine.layout import OWN_OPERATORS
+from gqlab.lab.execute import PLACES
 from gqlab.operators import OPERATORS
 from gqlab.operators.switch import Switch, join_operators
 from gqlab.rules.dispatch import at
@@ -153,7 +154,11 @@ def test_operators_of_a_kind_that_is_not_listed_cannot_be_joined():
 
 # --- Algorithms -----------------------------------------------------------------------------------------------------
 
-OWN_ALGORITHMS = [kind for kind in ALGORITHMS.values() if kind.__module__.startswith("gqlab.algorithms.")]
+OWN_ALGORITHMS = [
+    kind
+    for kind in ALGORITHMS.values()
+    if kind.__module__.startswith("gqlab.algorithms.") and PLACES["cpu"].takes(kind)
+]
 
 #: How far two forms of one run may be apart; a solution is known to what its tolerance leaves.
 APART = {"LeastSquaresGreedyGQ": 1e-8}
@@ -183,7 +188,7 @@ def algorithm_of(kind: type[gq.Algorithm], parameters: dict[str, Any]) -> gq.Alg
 
 
 #: Those of the family are tested in test_conformance_family.py, and Sarsa with the agents.
-KINDS = [kind for kind in OWN_ALGORITHMS if kind.__module__ != "gqlab.algorithms.family" and kind is not gq.Sarsa]
+KINDS = [kind for kind in OWN_ALGORITHMS if kind.__module__ != "gqlab.algorithms.family"]
 
 #: A watch sees what an estimator answers, and nothing else of it: θ, with and without batches, a mean, or a policy's θ.
 WATCHED = [gq.GreedyGQ, gq.VRGreedyGQ, gq.AveragedGreedyGQ, gq.PolicyGradient]

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 import gqlab as gq
-from gqlab.learn.fit.passes import Passes
+from gqlab.learn.fit.passes import Passes, values_of
 from gqlab.operators.switch import join_operators
 from gqlab.rules.blocks import BinaryBlocks, DenseBlocks
 from gqlab.rules.gradient import Samples
+from gqlab.rules.memory import Sizes
 from gqlab.rules.vectors import LEAST_STEPS
 from gqlab.samples.tables import per_problem
 
@@ -62,6 +63,12 @@ def table_of(kind: str, problem: gq.Problem, x: gq.Trajectory) -> Samples:
     )
 
 
+def passes_over(samples: Samples, n_observations: int, algorithm: gq.Algorithm, seed: int, n_updates: int) -> Passes:
+    kind = algorithm.estimator
+    sizes = Sizes(A * K, A, n_observations, len(samples.row), n_updates)
+    return Passes(samples, sizes, algorithm, kind, values_of(algorithm, kind), seed)
+
+
 ALGORITHMS = {
     "Greedy-GQ": lambda R: gq.GreedyGQ(0.1, 0.05, radius=R),
     "QRC": lambda R: gq.QRC(0.1, 0.05, beta=0.7, radius=R),
@@ -89,7 +96,7 @@ def test_sparse_steps_are_the_dense_ones(kind, name, radius):
     if algorithm.has_omega:
         algorithm = replace(algorithm, radius_omega=radius / 5)
     dense = gq.run(problem, algorithm, N, n_runs=1, seed=4, record_every=N // 4)
-    passes = Passes(table_of(kind, problem, gq.trajectory(problem, N, seed=4)), S, (A * K, A), algorithm, 4, N)
+    passes = passes_over(table_of(kind, problem, gq.trajectory(problem, N, seed=4)), S, algorithm, 4, N)
     for k, updates in enumerate(dense.updates):
         passes.advance(int(updates))
         np.testing.assert_allclose(passes.theta, dense.theta[0, k], rtol=0, atol=1e-12)
@@ -102,7 +109,7 @@ def test_sparse_steps_are_the_dense_ones(kind, name, radius):
 def test_a_run_that_grows_without_bound_stops_among_the_finite_numbers():
     problem = problem_of(state_features("binary")[2], terminal=False)
     samples = table_of("binary", problem, gq.trajectory(problem, 5000))
-    passes = Passes(samples, S, (A * K, A), gq.QLearning(50.0), 0, 5000)
+    passes = passes_over(samples, S, gq.QLearning(50.0), 0, 5000)
     passes.advance(5000)
     assert passes.diverged
     assert passes.updates < 5000

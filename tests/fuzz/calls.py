@@ -197,6 +197,7 @@ VALID: dict[str, Callable[[], st.SearchStrategy[Any]]] = {
     "horizon": lambda: one(1, 5),
     "dim": lambda: one(1, 3),
     "batch_size": lambda: one(1, 10, 3000),
+    "epoch_updates": lambda: one(1, 10, 3000),
     "record_every": lambda: one(1, 7, 1000),
     "every": lambda: one(1, 7),
     "order": lambda: one(1, 2),
@@ -351,6 +352,9 @@ VALID: dict[str, Callable[[], st.SearchStrategy[Any]]] = {
     "Agent.encoder": lambda: one(CODER, gq.Fourier(order=1)),
     "LinearQ.encoder": lambda: one(CODER),
     "LinearQ.theta": lambda: arrays(3, CODER.n_features_out_),
+    "LinearQ.space": lambda: one(
+        None, spaces.Box(-1, 1, (2,)), spaces.Dict(a=spaces.Discrete(3), b=spaces.Discrete(2))
+    ),
     "LinearQ.history": lambda: one({}),
     "LinearQ.metadata": lambda: one({}),
     "Agent.algorithm": lambda: one(gq.Sarsa(0.1, trace=0.9), gq.VRGreedyGQ(batch_size=10), gq.QRC(trace=0.5)),
@@ -373,7 +377,7 @@ VALID: dict[str, Callable[[], st.SearchStrategy[Any]]] = {
     "ridge": lambda: one(0.0, 1e-3),
     "n_iterations": lambda: one(1, 5),
     "fit.encoder": lambda: one(gq.OneHot(S), gq.Fourier(1)),
-    "fit.algorithm": lambda: one(gq.QLearning(0.1), gq.VRGreedyGQ(batch_size=3), gq.FittedQ(n_iterations=3), gq.LSPI()),
+    "fit.algorithm": lambda: one(gq.QLearning(0.1), gq.VRGreedyGQ(batch_size=3), gq.Sarsa(), gq.SAGAGreedyGQ()),
     "fit.target": lambda: one(None, gq.Greedy(), lambda x: np.full((len(x), A), 1 / A)),
     "n_passes": lambda: one(1, 3),
     "rows": lambda: one(None, "shuffled", "drawn", "in order"),
@@ -476,6 +480,7 @@ METHODS: dict[type, list[Callable[[], Any]]] = {
 #: Methods for the inside: they trust their callers.
 INSIDE = {
     "check",
+    "check_space",
     "numbers",
     "tables",
     "smoothness",

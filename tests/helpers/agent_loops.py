@@ -104,8 +104,24 @@ def updates(agent: gq.Agent, log: list[Step], algorithm: Any, target: Any) -> tu
         H = (phi @ omega) * phi - delta * trace
         theta = projected(theta - algorithm.eta_theta * G, algorithm.radius)
         if algorithm.eta_omega > 0:
-            omega = projected(omega - algorithm.eta_omega * (H + algorithm.beta * omega), algorithm.radius)
+            omega = projected(omega - algorithm.eta_omega * (H + algorithm.omega_decay * omega), algorithm.radius)
         cut = isinstance(target, gq.Greedy) and not sarsa and not greedy
         if following is None or cut:
             z.pop(step.env)
     return theta, omega
+
+
+class Rooms(Walk):
+    """The walk, told as a dictionary."""
+
+    observation_space = gymnasium.spaces.Dict(
+        place=gymnasium.spaces.Box(-1.0, 1.0, (2,), np.float64), side=gymnasium.spaces.Discrete(2)
+    )
+
+    def reset(self, **kwargs: Any) -> Any:
+        place, info = super().reset(**kwargs)
+        return {"place": place, "side": int(place[0] > 0)}, info
+
+    def step(self, action: int) -> Any:
+        place, *rest = super().step(action)
+        return {"place": place, "side": int(place[0] > 0)}, *rest

@@ -25,7 +25,7 @@ from gqlab.engine.compiled import foreign_sources, parts_of
 from gqlab.engine.held import hold
 from gqlab.learn.agent.live import TakenRule, live_step
 from gqlab.learn.environments import env_of
-from helpers.agent_loops import Walk, coder, updates
+from helpers.agent_loops import Rooms, Walk, coder, updates
 
 SARSA = gq.Sarsa(0.3, trace=0.9)
 
@@ -115,22 +115,6 @@ def test_discrete_observations_and_tuples_of_them_are_one_hot(name):
     agent = gq.Agent(name, gq.OneHot(), SARSA).learn(300)
     observation, _ = agent.env.reset(seed=0)
     assert agent.predict(observation)[0] in range(agent.n_actions)
-
-
-class Rooms(Walk):
-    """The walk, told as a dictionary."""
-
-    observation_space = gymnasium.spaces.Dict(
-        place=gymnasium.spaces.Box(-1.0, 1.0, (2,), np.float64), side=gymnasium.spaces.Discrete(2)
-    )
-
-    def reset(self, **kwargs: Any) -> Any:
-        place, info = super().reset(**kwargs)
-        return {"place": place, "side": int(place[0] > 0)}, info
-
-    def step(self, action: int) -> Any:
-        place, *rest = super().step(action)
-        return {"place": place, "side": int(place[0] > 0)}, *rest
 
 
 def test_dictionaries_are_flattened():
@@ -461,8 +445,14 @@ BAD = [
         lambda: gq.Agent(Walk(), gq.TileCoder(low=[0] * 3, high=[1] * 3).fit(np.zeros((1, 3))), SARSA),
         "it takes 3 numbers",
     ),
-    (lambda: gq.Agent(Walk(), coder(), gq.SAGAGreedyGQ()), "algorithm is SAGAGreedyGQ.*an agent runs GreedyGQ"),
-    (lambda: gq.Agent(Walk(), coder(), gq.VRGreedyGQ(growth=2.0)), "growth=1 and keep='new' alone"),
+    (
+        lambda: gq.Agent(Walk(), coder(), gq.SAGAGreedyGQ()),
+        "algorithm is SAGAGreedyGQ.* needs samples that are numbered",
+    ),
+    (
+        lambda: gq.Agent(Walk(), coder(), gq.VRGreedyGQ(growth=2.0)),
+        "algorithm is VRGreedyGQ.* needs memory that grows with the number of updates",
+    ),
     (lambda: gq.Agent(Walk(), coder(), SARSA, discount=1.5), "discount is 1.5"),
     (lambda: gq.Agent(Walk(), coder(), SARSA, epsilon=2), "epsilon is 2"),
     (lambda: gq.Agent(Walk(), coder(), SARSA, target=gq.FixedPolicy([[1.0]])), "target is FixedPolicy"),

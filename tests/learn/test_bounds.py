@@ -9,6 +9,7 @@ import pytest
 import gqlab as gq
 from gqlab.algorithms import ALGORITHMS
 from gqlab.engine.compiled import entry
+from gqlab.lab.execute import PLACES
 
 
 @entry
@@ -26,8 +27,8 @@ def test_an_index_beyond_the_end_is_an_error():
 
 @pytest.mark.skipif(not numba.config.BOUNDSCHECK, reason="only with NUMBA_BOUNDSCHECK=1")
 @pytest.mark.parametrize(
-    "name",  # Sarsa runs beside an environment alone
-    [n for n, kind in ALGORITHMS.items() if kind.__module__.startswith("gqlab.algorithms.") and n != "Sarsa"],
+    "name",
+    [n for n, k in ALGORITHMS.items() if k.__module__.startswith("gqlab.algorithms.") and PLACES["cpu"].takes(k)],
 )
 def test_no_algorithm_leaves_its_arrays(name):
     """The whole loop: an epoch that ends, restarts, records, watches, and a second call that resumes."""

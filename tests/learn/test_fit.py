@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 import gqlab as gq
+from gqlab.algorithms import LSPI, FittedQ
 from gqlab.cli.main import main
 from gqlab.encoders import Fourier, OneHot
 from gqlab.learn.fit.empirical import Empirical
 from gqlab.learn.fit.fit import fit
-from gqlab.learn.fit.fitted import LSPI, FittedQ
 from gqlab.learn.fit.log_table import encode_log
 from helpers.plain_loops import greedy_gq
 
@@ -165,8 +165,8 @@ def test_a_given_policy_is_evaluated(problem):
     V = np.linalg.solve(np.eye(S) - 0.8 * P, r)
     states = np.arange(S, dtype=float)[:, None]
     given = gq.FixedPolicy(policy)
-    for algorithm in (FittedQ(ridge=0.0), gq.QRC(0.1, 0.1)):
-        model = fit(data, OneHot(), algorithm, given, discount=0.8, n_passes=5)
+    for algorithm, passes in ((FittedQ(ridge=0.0), None), (gq.QRC(0.1, 0.1), 5)):
+        model = fit(data, OneHot(), algorithm, given, discount=0.8, n_passes=passes)
         found = model.value(states, lambda rows: policy[rows[:, 0].astype(int)])
         np.testing.assert_allclose(found, V, atol=0.15)
 
@@ -316,8 +316,27 @@ def test_the_command_fits_and_reports(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"algorithm": gq.Sarsa()}, "algorithm is Sarsa.* expected one of GreedyGQ"),
-        ({"algorithm": gq.QRC(trace=0.5)}, "trace is 0.5: traces are for gqlab.Agent"),
+        ({"algorithm": 3}, "algorithm is 3, expected one such as"),
+        (
+            {"algorithm": gq.ActorCritic()},
+            "algorithm is ActorCritic.*, which needs the behaviour policy's probabilities",
+        ),
+        ({"algorithm": gq.Sarsa(), "target": gq.Softmax(1.0)}, "target is Softmax.*: that of Sarsa is the action that"),
+        ({"algorithm": gq.QRC(trace=0.5), "rows": "drawn"}, "rows is 'drawn', but traces need the rows in the order"),
+        (
+            {"algorithm": gq.QRC(trace=0.5), "target": gq.Softmax(1.0)},
+            "target: with traces a policy that is not greedy",
+        ),
+        *(
+            ({"algorithm": kind(), name: value}, f"^{name} is {value!r}, but {kind.__name__} solves for θ at once$")
+            for kind in (FittedQ, LSPI, gq.LeastSquaresGreedyGQ)
+            for name, value in (("n_passes", 10), ("rows", "shuffled"), ("checkpoint", "fit.npz"))
+        ),
+        (
+            {"algorithm": gq.LeastSquaresGreedyGQ(radius=2.0)},
+            "radius is 2, but gqlab.fit searches .* without a projection",
+        ),
+        ({"algorithm": gq.WholeDataVRGreedyGQ(), "rows": "drawn"}, "rows is 'drawn', but WholeDataVRGreedyGQ draws"),
         ({"discount": 1.0}, "discount is 1"),
         ({"n_passes": 0}, "n_passes is 0"),
         ({"target": 3}, "target is 3, expected an operator"),

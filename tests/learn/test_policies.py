@@ -204,6 +204,22 @@ def test_old_names_are_answered_with_the_new_ones():
         agent().learn(5, progress_bar=True)
 
 
+def test_what_is_no_policy_gets_one_line_everywhere():
+    for ask in (
+        lambda: model().value([3.0], policy=3),
+        lambda: gq.fit(LOG, gq.OneHot(16), gq.FittedQ(), target=3),
+        lambda: gq.health(LOG, target=3),
+        lambda: gq.importance_sampling(LOG, 3),
+        lambda: gq.collect(LAKE, 3, n_steps=5),
+        lambda: gq.evaluate(3, LAKE, 2),
+        lambda: gq.Agent(LAKE, gq.OneHot(), gq.GreedyGQ(), target=3),
+        lambda: gq.LinearQ(np.zeros((4, 16)), gq.OneHot(16).fit([[0]]), 3),
+    ):
+        with pytest.raises(ValueError, match=r"^(policy|target) is 3, expected (a policy|an operator)") as error:
+            ask()
+        assert "\n" not in str(error.value)
+
+
 def test_the_seed_of_a_draw_is_a_whole_number():
     for asked in (model(), agent()):
         with pytest.raises(ValueError, match=r"^seed is 0.5, expected a whole number$"):

@@ -10,6 +10,12 @@ import numpy as np
 import pytest
 
 import gqlab as gq
+from gqlab.algorithms import ALGORITHMS
+from gqlab.estimators.kept import SAGAKept, SVRGKept
+from gqlab.estimators.traces import Traces
+from gqlab.learn.agent.core import AGENT
+from gqlab.learn.agent.ranges import BELOW
+from gqlab.rules.memory import COUNT, INDEX, SAMPLE, Sizes
 from gqlab.support.files import read_arrays, write_arrays
 from helpers.agent_loops import Walk, coder
 
@@ -179,3 +185,17 @@ def test_every_array_of_whole_numbers_has_a_range(tmp_path, name):
         crafted(tmp_path / "agent.npz", key, put(worst))
         with pytest.raises(ValueError, match="the file holds"):
             gq.Agent.load(tmp_path / "agent.npz", env=Walk(limit=12))
+
+
+def test_every_estimator_that_runs_beside_an_environment_has_ranges():
+    values: dict[str, Any] = dict.fromkeys(("batch_size", "growth_units", "keeps_all", "has_omega", "epoch_updates"), 2)
+    kinds = [way.estimator for kind in ALGORITHMS.values() for way in default_ways(kind) if not AGENT.unmet(way)]
+    assert len({*kinds}) > 3
+    for kind in {*kinds, SAGAKept, SVRGKept, Traces}:
+        arrays = kind.memory(Sizes(4, 3, 5, 6, 7, values))
+        whole = [name for name, array in arrays.items() if array.kind in (SAMPLE, INDEX, COUNT)]
+        assert [name for name in whole if f"estimator.{name}" not in BELOW] == [], kind
+
+
+def default_ways(kind: Any) -> Any:
+    return kind().ways if kind.__module__.startswith("gqlab.") else ()

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 import gqlab as gq
+from gqlab.algorithms import LSPI
 from gqlab.cli.main import main
 from gqlab.data import parts
 from gqlab.data.assemble import arrays_of
 from gqlab.learn.fit import shared_fit
 from gqlab.learn.fit.fit import fit
-from gqlab.learn.fit.fitted import LSPI
 from gqlab.tasks import Processes, Ray, Threads
 
 pa = pytest.importorskip("pyarrow")
@@ -23,7 +23,7 @@ pq = pytest.importorskip("pyarrow.parquet")
 A, GAMMA = 2, 0.9
 TILES = gq.TileCoder(2, 3, low=-1, high=1).fit(np.zeros((1, 2)))
 K = TILES.n_features_out_
-VR = gq.VRGreedyGQ(0.2, 0.1, batch_size=250)
+VR = gq.WholeDataVRGreedyGQ(0.2, 0.1, epoch_updates=250)
 
 
 def rows(n, explicit):
@@ -254,9 +254,16 @@ def test_a_file_that_goes_away_gets_one_line_and_the_checkpoint_stays(data, tmp_
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"algorithm": LSPI()}, "algorithm is LSPI.*: with an engine, expected one of GreedyGQ, "),
-        ({"algorithm": gq.VRGreedyGQ(batch_size=9, growth=2.0)}, "VRGreedyGQ takes growth=1"),
-        ({"rows": "shuffled"}, "rows is 'shuffled', which an engine does not take"),
+        (
+            {"algorithm": LSPI()},
+            "^algorithm is LSPI.* needs all rows of a log in memory at once: gqlab.fit with an engine",
+        ),
+        (
+            {"algorithm": gq.VRGreedyGQ()},
+            "as a batch: .* not offer that; WholeDataVRGreedyGQ takes all rows as its batch$",
+        ),
+        ({"rows": "shuffled"}, "rows is 'shuffled', but WholeDataVRGreedyGQ draws its rows from all the data"),
+        ({"rows": "shuffled", "algorithm": gq.GreedyGQ()}, "rows is 'shuffled', but files are read as they stand"),
         ({"engine": "dask"}, "engine is 'dask'"),
         ({"engine": "processes", "target": lambda x: x}, "target: engine 'processes' cannot send it to a process"),
     ],
@@ -269,16 +276,17 @@ def test_bad_input_gets_one_message(data, arguments, message):
 
 
 def test_data_in_memory_have_no_parts(data):
-    with pytest.raises(ValueError, match="engine: the data are in memory"):
+    with pytest.raises(ValueError, match="engine: workers share Parquet files as they stand, and data is in memory"):
         fit(data.load(), TILES, VR, engine="threads")
 
 
 def test_the_command_shares_the_files(data, tmp_path, capsys):
     line = ["fit", str(tmp_path), "--encoder", "tiles:2,bins=3,low=-1/-1,high=1/1", "--batch-size", "250"]
+    line += ["--algorithm", "WholeDataVRGreedyGQ"]
     out = tmp_path / "out"
     main([*line, "--passes", "2", "--engine", "threads", "--workers", "2", "--out", str(out)])
     assert "After 500 updates: J " in capsys.readouterr().out
-    algorithm = gq.VRGreedyGQ(0.1, 0.1, batch_size=250)
+    algorithm = gq.WholeDataVRGreedyGQ(0.1, 0.1, epoch_updates=250)
     shared = fit(data, TILES, algorithm, n_passes=2, engine="threads")
     np.testing.assert_array_equal(gq.LinearQ.load(out / "model.npz").theta, shared.theta)
     with pytest.raises(SystemExit) as end:

@@ -9,11 +9,12 @@ from sklearn.preprocessing import PolynomialFeatures
 
 import gqlab as gq
 from conftest import assert_close
-from gqlab.learn.agent import core
 from gqlab.learn.agent.core import features_of
-from gqlab.learn.fit.passes import Passes
+from gqlab.learn.fit import passes
+from gqlab.learn.fit.passes import Passes, values_of
 from gqlab.operators.switch import join_operators
 from gqlab.rules.gradient import Samples
+from gqlab.rules.memory import Sizes
 from gqlab.samples.tables import per_problem
 from helpers.agent_loops import A, Step, Walk, coder, updates
 
@@ -23,7 +24,7 @@ STEPS = 700
 @pytest.fixture(autouse=True)
 def _keep_all_traces(monkeypatch):
     """Without dropping small entries, which is the one thing that the formulas do not have."""
-    monkeypatch.setattr(core, "LEAST_TRACE", 0.0)
+    monkeypatch.setattr(passes, "LEAST_TRACE", 0.0)
 
 
 ALGORITHMS = {
@@ -141,11 +142,13 @@ def samples_of(agent: gq.Agent, log: list[Step]) -> Samples:
 def test_an_agent_makes_the_updates_of_a_pass_over_its_steps(algorithm):
     env = Walk(limit=12)
     agent = gq.Agent(env, coder(), algorithm, discount=0.95, seed=3).learn(STEPS)
-    passes = Passes(samples_of(agent, env.log), 2 * STEPS, (agent.theta.size, A), algorithm, seed=3, n_updates=STEPS)
-    passes.advance(STEPS)
+    samples, kind = samples_of(agent, env.log), algorithm.estimator
+    sizes = Sizes(agent.theta.size, A, 2 * STEPS, STEPS, STEPS)
+    run = Passes(samples, sizes, algorithm, kind, values_of(algorithm, kind), seed=3)
+    run.advance(STEPS)
     assert agent.n_updates == STEPS
-    np.testing.assert_allclose(agent.theta.ravel(), passes.theta, rtol=0, atol=1e-12)
-    np.testing.assert_allclose(agent.omega.ravel(), passes.omega, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(agent.theta.ravel(), run.theta, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(agent.omega.ravel(), run.omega, rtol=0, atol=1e-12)
 
 
 @pytest.mark.long

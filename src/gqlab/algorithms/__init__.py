@@ -11,15 +11,18 @@ from gqlab.algorithms.family import (
     STORMGreedyGQ,
     StreamingGreedyGQ,
 )
-from gqlab.algorithms.greedy_gq import QRC, GreedyGQ, QLearning, Sarsa, VRGreedyGQ
+from gqlab.algorithms.greedy_gq import QRC, GreedyGQ, QLearning, Sarsa, VRGreedyGQ, WholeDataVRGreedyGQ
 from gqlab.algorithms.policy_search import ActorCritic, PolicyGradient
+from gqlab.algorithms.solvers import LSPI, FittedQ
 
 __all__ = [
     "ALGORITHMS",
+    "LSPI",
     "QRC",
     "ActorCritic",
     "Algorithm",
     "AveragedGreedyGQ",
+    "FittedQ",
     "GreedyGQ",
     "LeastSquaresGreedyGQ",
     "NestedGreedyGQ",
@@ -32,6 +35,7 @@ __all__ = [
     "Sarsa",
     "StreamingGreedyGQ",
     "VRGreedyGQ",
+    "WholeDataVRGreedyGQ",
     "check_algorithm",
     "from_dict",
 ]

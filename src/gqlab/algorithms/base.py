@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from dataclasses import asdict, fields, replace
 from typing import Any, ClassVar, Self
@@ -10,8 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gqlab.algorithms import schedules
+from gqlab.algorithms.places import Way
 from gqlab.algorithms.schedules import Decay, StepSize, scaled, step_size
 from gqlab.estimators.base import answer, begin, next_begin, step
+from gqlab.estimators.needs import Need, needs_of
 from gqlab.problems.problem import Problem
 from gqlab.rules.dispatch import require
 from gqlab.support import checks
@@ -25,7 +28,9 @@ class Algorithm:
     """What :func:`gqlab.run` runs: an estimator, its parameters and step sizes, as a frozen dataclass.
 
     Counts are per run, from its beginning; by default an update takes one sample. To add an algorithm, see
-    docs/extending.md: a dataclass and its estimator in your own file are all that it needs.
+    docs/extending.md: a dataclass and its estimator in your own file are all that it needs. A field may have any name
+    but those of this class, ``eta_theta``, ``eta_omega`` and ``radius`` excepted: what gqlab asks an algorithm for are
+    these attributes, and no field means something to it by chance.
     """
 
     #: The compiled part: see :mod:`gqlab.estimators.base`. Its parameters are fields of the algorithm.
@@ -37,8 +42,8 @@ class Algorithm:
     #: Whether the estimator reads the parameters of its operator.
     reads_operator: ClassVar[bool] = False
 
-    #: The devices that it runs on.
-    devices: ClassVar[tuple[str, ...]] = ("cpu", "cuda")
+    #: What it solves for θ from, where it solves at once in place of moving update by update, or besides.
+    solves: ClassVar[Need | None] = None
 
     #: Whether update by update it takes the samples of :func:`gqlab.trajectory` in their order.
     follows_trajectory: ClassVar[bool] = True
@@ -52,23 +57,8 @@ class Algorithm:
         Decay(0.16, after=1000, power=0.5),
     )
 
-    #: The samples that one update takes.
-    samples_per_update: int = 1
-
-    #: M, the samples of a batch; 0 where there are no batches.
-    batch_size: int = 0
-
-    #: QRC's β, which draws ω towards 0.
-    beta: float = 0.0
-
-    #: λ of the traces with which :class:`gqlab.Agent` runs it.
-    trace: float = 0.0
-
     eta_theta: StepSize | None
     radius: float = math.inf
-
-    #: R_ω, the radius of ω's own projection; None: R.
-    radius_omega: float | None = None
 
     def __repr__(self) -> str:
         if not hasattr(self, "__dataclass_fields__"):
@@ -79,14 +69,53 @@ class Algorithm:
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
+        check_fields(cls)
         if hasattr(cls, "estimator"):
             require(cls.estimator, [step], f"algorithm {cls.__name__}", optional=[begin, next_begin, answer])
+        if hasattr(cls, "estimator") or cls.solves is not None:
             register(cls)
 
     @property
     def eta_omega(self) -> StepSize | None:
         """η_ω; 0 where ω stands still at 0."""
         return 0.0
+
+    # --- What places ask for ------------------------------------------------------------------------------------------
+
+    @property
+    def ways(self) -> tuple[Way, ...]:
+        """The ways of running it, the best first: which estimator, and what it needs of the data."""
+        several = {Need.SEVERAL} if self.samples_per_update > 1 else set()
+        stepping = [Way(self.estimator, needs_of(self.estimator) | several)] if hasattr(self, "estimator") else []
+        solving = [] if self.solves is None else [Way(None, frozenset({self.solves}))]
+        return (*solving, *stepping)
+
+    @property
+    def samples_per_update(self) -> int:
+        """The samples that one update takes."""
+        return 1
+
+    @property
+    def epoch_size(self) -> int:
+        """M, the samples of a batch; 0 where there are no batches."""
+        return 0
+
+    @property
+    def omega_decay(self) -> float:
+        """β, with which every move draws ω towards 0."""
+        return 0.0
+
+    @property
+    def trace_decay(self) -> float:
+        """λ of its traces."""
+        return 0.0
+
+    @property
+    def own_radius_omega(self) -> float:
+        """R_ω, which is R where nothing else is given."""
+        return self.radius
+
+    # --- What it is made of -------------------------------------------------------------------------------------------
 
     def __post_init__(self) -> None:
         names = {field.name for field in fields(self)}  # type: ignore[arg-type]
@@ -95,14 +124,6 @@ class Algorithm:
                 object.__setattr__(self, field.name, step_size(field.name, getattr(self, field.name)))
         if "radius" in names:
             object.__setattr__(self, "radius", checks.number("radius", self.radius, above=0, infinite=True))
-        if self.radius_omega is not None:
-            own = checks.number("radius_omega", self.radius_omega, above=0, infinite=True)
-            object.__setattr__(self, "radius_omega", own)
-
-    @property
-    def own_radius_omega(self) -> float:
-        """R_ω, which is R where nothing else is given."""
-        return self.radius if self.radius_omega is None else self.radius_omega
 
     def check(self, problem: Problem) -> None:
         """Raise ``ValueError`` if the algorithm cannot run on a problem."""
@@ -146,6 +167,20 @@ class Algorithm:
         return {"name": type(self).__name__, **{name: v for name, v in values.items() if name not in left_out}}
 
 
+#: The fields whose names mean something to gqlab, wherever an algorithm has them.
+MEANT = (*ETAS, "radius")
+
+
+def check_fields(kind: type[Algorithm]) -> None:
+    """``ValueError`` where a field of an algorithm would stand in the place of what gqlab asks an algorithm for."""
+    for name, annotation in inspect.get_annotations(kind).items():
+        text = annotation if isinstance(annotation, str) else str(annotation)
+        if hasattr(Algorithm, name) and name not in MEANT and "ClassVar" not in text:
+            raise ValueError(
+                f"algorithm {kind.__name__}: a field cannot be called {name}, which gqlab asks algorithms for itself"
+            )
+
+
 #: The algorithms by name, a user's own included.
 ALGORITHMS: dict[str, type[Algorithm]] = {}
 
@@ -159,8 +194,8 @@ def register(kind: type[Algorithm]) -> None:
 
 
 def check_algorithm(name: str, value: object) -> None:
-    """``value`` is an algorithm with a compiled estimator."""
-    if not isinstance(value, Algorithm) or not hasattr(value, "estimator"):
+    """``value`` is an algorithm that can be run somewhere."""
+    if not isinstance(value, Algorithm) or not hasattr(value, "__dataclass_fields__") or not value.ways:
         raise ValueError(f"{name} is {checks.shown(value)}, expected one such as gqlab.VRGreedyGQ()")
 
 
@@ -174,3 +209,19 @@ def from_dict(values: dict[str, Any]) -> Algorithm:
             "one of your own is known when the file that defines it has been imported"
         )
     return kind(**parameters)
+
+
+class OwnRadius(Algorithm):
+    """What algorithms share whose ω has a projection of its own: ``radius_omega`` is R_ω; None: R."""
+
+    radius_omega: float | None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.radius_omega is not None:
+            own = checks.number("radius_omega", self.radius_omega, above=0, infinite=True)
+            object.__setattr__(self, "radius_omega", own)
+
+    @property
+    def own_radius_omega(self) -> float:
+        return self.radius if self.radius_omega is None else self.radius_omega

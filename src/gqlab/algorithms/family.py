@@ -13,12 +13,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from gqlab.algorithms.base import Algorithm, Counts
+from gqlab.algorithms.base import Algorithm, Counts, OwnRadius
 from gqlab.algorithms.greedy_gq import Epochs
 from gqlab.algorithms.schedules import StepSize
 from gqlab.estimators.averaged import Averaged
 from gqlab.estimators.epochs import GROWTH_UNIT
 from gqlab.estimators.least_squares import LeastSquares
+from gqlab.estimators.needs import Need
 from gqlab.estimators.nested import Nested
 from gqlab.estimators.saga import SAGA
 from gqlab.estimators.sarah import SARAH
@@ -28,7 +29,7 @@ from gqlab.support import checks
 
 
 @dataclass(frozen=True, repr=False)
-class AveragedGreedyGQ(Algorithm):
+class AveragedGreedyGQ(OwnRadius):
     """Greedy-GQ with falling steps, and the mean of its iterates as the answer (Polyak and Ruppert).
 
         z ← Π_R[z − η_t F_x(z)]          θ̄ ← θ̄ + (θ − θ̄)/(t + 1)
@@ -57,7 +58,7 @@ class AveragedGreedyGQ(Algorithm):
 
 
 @dataclass(frozen=True, repr=False)
-class SAGAGreedyGQ(Algorithm):
+class SAGAGreedyGQ(OwnRadius):
     """SAGA by transition: each possible sample x = (s, a, s') remembers its last pseudo-gradient T_x.
 
         z ← Π_R[z − η_t (F_x(z) − T_x + mean of T over the samples so far)]          T_x ← F_x(z)
@@ -131,7 +132,7 @@ class Moments(Algorithm):
 
 
 @dataclass(frozen=True, repr=False)
-class StreamingGreedyGQ(Moments):
+class StreamingGreedyGQ(Moments, OwnRadius):
     """SVRG over all samples so far, whose reference is renewed as they grow in number (after Frostig et al., 2015).
 
         F̃ ← F̃ + (F_x(z̃) − F̃)/n          z ← Π_R[z − η_t (F_x(z) − F_x(z̃) + F̃)]  from n = ``first`` on
@@ -165,7 +166,7 @@ class StreamingGreedyGQ(Moments):
 
 
 @dataclass(frozen=True, repr=False)
-class STORMGreedyGQ(Algorithm):
+class STORMGreedyGQ(OwnRadius):
     """STORM: one running estimate v of the mean of F_x, corrected by each sample at two points.
 
         v ← F_x(z) + (1 − a_t)(v − F_x(z_before))          z ← Π_R[z − η_t v]          a_t = min(1, a t^−power)
@@ -229,7 +230,7 @@ class SARAHGreedyGQ(Epochs):
 
 
 @dataclass(frozen=True, repr=False)
-class NestedGreedyGQ(Algorithm):
+class NestedGreedyGQ(OwnRadius):
     """Greedy-GQ in nested loops (Wang, Zhou and Zou, 2024).
 
         ω ← Π_R[ω − η_ω H_x(θ, ω)]  for each of ``inner_steps`` samples
@@ -262,7 +263,7 @@ class NestedGreedyGQ(Algorithm):
             object.__setattr__(self, name, checks.integer(name, getattr(self, name), least=1, below=2**24))
 
     @property
-    def samples_per_update(self) -> int:  # type: ignore[override]
+    def samples_per_update(self) -> int:
         """inner_steps + batch_size."""
         return self.inner_steps + self.batch_size
 
@@ -287,7 +288,7 @@ class LeastSquaresGreedyGQ(Moments):
     """
 
     estimator: ClassVar[type] = LeastSquares
-    devices: ClassVar[tuple[str, ...]] = ("cpu",)
+    solves: ClassVar[Need | None] = Need.SUMS
 
     first: int = 100
     growth: float = 1.02

@@ -8,12 +8,14 @@ from typing import ClassVar
 
 import numpy as np
 
-from gqlab.algorithms.base import Algorithm, Counts
+from gqlab.algorithms.base import Algorithm, Counts, OwnRadius
+from gqlab.algorithms.places import Way
 from gqlab.algorithms.schedules import StepSize
 from gqlab.estimators.epochs import GROWTH_UNIT
+from gqlab.estimators.needs import Need, needs_of
 from gqlab.estimators.plain import Plain
-from gqlab.estimators.svrg import SVRG
-from gqlab.problems.problem import Problem
+from gqlab.estimators.svrg import SVRG, GivenMeans
+from gqlab.estimators.traces import Traces
 from gqlab.support import checks
 
 #: What a batch may hold: the new samples, or all so far.
@@ -21,27 +23,35 @@ KEEP = ("new", "all")
 
 
 class Traced(Algorithm):
-    """What algorithms share that :class:`gqlab.Agent` can run with traces: ``trace`` is λ."""
+    """What algorithms share that run with traces where episodes are known: ``trace`` is λ."""
 
     later: ClassVar[tuple[str, ...]] = ("trace", "radius_omega")
+
+    trace: float
 
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "trace", checks.number("trace", self.trace, least=0, most=1))
+        if self.trace > 0 and self.estimator is not Plain:
+            raise ValueError(f"trace is {self.trace:g}, but {self.estimator.__name__}, its estimator, has no traces")
 
-    def check(self, problem: Problem) -> None:
-        if self.trace > 0:
-            raise ValueError(f"trace is {self.trace:g}: traces are for gqlab.Agent, which sees whole episodes")
+    @property
+    def trace_decay(self) -> float:
+        return self.trace
+
+    @property
+    def ways(self) -> tuple[Way, ...]:
+        return (Way(Traces, needs_of(Traces)),) if self.trace > 0 else super().ways
 
 
 @dataclass(frozen=True, repr=False)
-class GreedyGQ(Traced):
+class GreedyGQ(Traced, OwnRadius):
     """Greedy-GQ: one update for each sample of one trajectory, both at the old (θ, ω).
 
         θ ← Π_R[θ − η_θ G_x(θ, ω)]        ω ← Π_R[ω − η_ω H_x(θ, ω)]
 
     A step size is a number or a :class:`gqlab.Decay`. ``radius`` is R, ``radius_omega`` ω's own; None: R, as in the
-    paper. ``trace`` is λ, for :class:`gqlab.Agent` alone, which sees whole episodes.
+    paper. ``trace`` is λ, where episodes are known: :class:`gqlab.Agent` and :func:`gqlab.fit`.
 
     Examples
     --------
@@ -59,7 +69,7 @@ class GreedyGQ(Traced):
     radius_omega: float | None = None
 
 
-class Epochs(Algorithm):
+class Epochs(OwnRadius):
     """What algorithms with batches share: epoch k takes M·growth^k new samples, rounded, and makes as many updates.
 
     ``keep="new"``: these samples are the batch; ``keep="all"``: all samples so far are.
@@ -76,6 +86,17 @@ class Epochs(Algorithm):
         object.__setattr__(self, "batch_size", checks.integer("batch_size", self.batch_size, least=1, below=2**32))
         object.__setattr__(self, "growth", checks.number("growth", self.growth, least=1, below=2**10))
         checks.one_of("keep", self.keep, KEEP)
+
+    @property
+    def ways(self) -> tuple[Way, ...]:
+        [way] = super().ways
+        grows = set() if self.as_in_the_paper else {Need.GROWING}
+        again = {Need.REPLAY} if self.keeps_all else set()
+        return (Way(way.estimator, way.needs | grows | again),)
+
+    @property
+    def epoch_size(self) -> int:
+        return self.batch_size
 
     @property
     def growth_units(self) -> int:
@@ -161,7 +182,44 @@ class VRGreedyGQ(Epochs):
 
 
 @dataclass(frozen=True, repr=False)
-class QRC(Traced):
+class WholeDataVRGreedyGQ(OwnRadius):
+    """VR-Greedy-GQ on a log whose every batch is all the data: the means G̃, H̃ are over all rows.
+
+        θ ← Π_R[θ − η_θ (G_x(θ, ω) − G_x(θ̃, ω̃) + G̃)]
+        ω ← Π_R[ω − η_ω (H_x(θ, ω) − H_x(θ̃, ω̃) + H̃)]
+
+    An epoch is a pass over the data for the means, and then ``epoch_updates`` updates along rows that are drawn from
+    all of them. It runs in :func:`gqlab.fit`: in memory, over files, and on engines, where the means are sums over the
+    workers. :class:`VRGreedyGQ` has batches of the next rows.
+
+    Examples
+    --------
+    >>> import gqlab as gq
+    >>> gq.WholeDataVRGreedyGQ(0.1, 0.1, epoch_updates=1000)
+    WholeDataVRGreedyGQ(eta_theta=0.1, eta_omega=0.1, epoch_updates=1000, radius=inf)
+    """
+
+    estimator: ClassVar[type] = GivenMeans
+    later: ClassVar[tuple[str, ...]] = ("radius_omega",)
+
+    eta_theta: StepSize = 0.02
+    eta_omega: StepSize = 0.01
+    epoch_updates: int = 3000
+    radius: float = math.inf
+    radius_omega: float | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        updates = checks.integer("epoch_updates", self.epoch_updates, least=1, below=2**32)
+        object.__setattr__(self, "epoch_updates", updates)
+
+    @property
+    def epoch_size(self) -> int:
+        return self.epoch_updates
+
+
+@dataclass(frozen=True, repr=False)
+class QRC(Traced, OwnRadius):
     """Greedy-GQ whose ω is drawn towards 0 (QRC: Ghiassian et al., 2020; β = 0 is Greedy-GQ).
 
         θ ← Π_R[θ − η_θ G_x(θ, ω)]        ω ← Π_R[ω − η_ω (H_x(θ, ω) + βω)]
@@ -190,6 +248,10 @@ class QRC(Traced):
         super().__post_init__()
         object.__setattr__(self, "beta", checks.number("beta", self.beta, least=0))
 
+    @property
+    def omega_decay(self) -> float:
+        return self.beta
+
 
 @dataclass(frozen=True, repr=False)
 class QLearning(Traced):
@@ -198,7 +260,7 @@ class QLearning(Traced):
         θ ← Π_R[θ + η_θ δ_x(θ) φ(s,a)]
 
     It is Greedy-GQ without the correction, since G_x(θ, 0) = −δ_x(θ) φ(s,a): ω stays at 0. With the operator
-    ``Greedy()`` it is Watkins' Q-learning. ``trace`` is λ, for :class:`gqlab.Agent` alone.
+    ``Greedy()`` it is Watkins' Q-learning. ``trace`` is λ, where episodes are known.
 
     Examples
     --------
@@ -223,7 +285,8 @@ class Sarsa(Traced):
 
         θ ← Π_R[θ + η_θ (r + γ φ(s',a')ᵀθ − φ(s,a)ᵀθ) φ(s,a)]
 
-    It needs the next action, so it runs in :class:`gqlab.Agent` alone. ``trace`` is λ.
+    It needs the next action: it runs in :class:`gqlab.Agent`, and in :func:`gqlab.fit` on the rows that know theirs,
+    where it evaluates the policy of the data. ``trace`` is λ.
 
     Examples
     --------
@@ -239,5 +302,7 @@ class Sarsa(Traced):
     radius: float = math.inf
     trace: float = 0.0
 
-    def check(self, problem: Problem) -> None:
-        raise ValueError("Sarsa learns from the action that is taken next: it runs in gqlab.Agent alone")
+    @property
+    def ways(self) -> tuple[Way, ...]:
+        [way] = super().ways
+        return (Way(way.estimator, way.needs | {Need.NEXT_ACTION}),)

@@ -94,7 +94,7 @@ class PolicyGradient(Algorithm):
         _check_softmax(self, problem)
 
     @property
-    def samples_per_update(self) -> int:  # type: ignore[override]
+    def samples_per_update(self) -> int:
         """n_trajectories · horizon."""
         return self.n_trajectories * self.horizon
 

@@ -111,8 +111,11 @@ def join_schedules(algorithms: Sequence[Any], counts: Sequence[int], dtype: Any)
     def per_run(values: Iterable[float]) -> NDArray[Any]:
         return np.repeat(np.array(list(values), dtype=dtype), counts)
 
-    columns = {name: per_run(getattr(a, name) for a in algorithms) for name in ("radius", "beta")}
-    columns["radius_omega"] = per_run(a.own_radius_omega for a in algorithms)
+    columns = {
+        "radius": per_run(a.radius for a in algorithms),
+        "radius_omega": per_run(a.own_radius_omega for a in algorithms),
+        "beta": per_run(a.omega_decay for a in algorithms),
+    }
     for name in ("theta", "omega"):
         etas = [getattr(a, f"eta_{name}") for a in algorithms]
         columns[f"eta_{name}"] = per_run(eta.eta if isinstance(eta, Decay) else eta for eta in etas)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
 import shlex
-import sys
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,6 +10,7 @@ from typing import Annotated, Any
 import tyro
 
 from gqlab.algorithms import ALGORITHMS, Algorithm
+from gqlab.cli.own_files import from_file
 from gqlab.cli.study_options import StudyOptions
 from gqlab.problems.problem import Problem
 from gqlab.studies.compare.design import FAMILIES, FULL, LINEUP, QUICK, RADIUS, Budget, Problems
@@ -125,39 +124,3 @@ def instance_of(text: str, kind: Any) -> Algorithm:
     if not isinstance(kind, Algorithm) or not kind.follows_trajectory:
         raise ValueError(f"algorithm {text!r} is {kind!r}, expected one that follows the trajectory of the run")
     return kind
-
-
-def from_file(argument: str, text: str) -> tuple[Any, str]:
-    """The thing that FILE.py:NAME names, and its name. The file is run: it is the user's own program."""
-    path, _, name = text.rpartition(":")
-    source = Path(path)
-    if not source.is_file():
-        raise ValueError(f"{argument} is {text!r}: there is no file {path}")
-    module = source.stem
-    if module not in sys.modules:
-        _import(module, source)
-    found = sys.modules[module]
-    if Path(getattr(found, "__file__", None) or "").resolve() != source.resolve():
-        raise ValueError(f"{argument} is {text!r}: another module is called {module}; rename the file")
-    if not hasattr(found, name):
-        raise ValueError(f"{argument} is {text!r}: {path} has nothing of the name {name}")
-    return getattr(found, name), name
-
-
-def _import(module: str, source: Path) -> None:
-    """Import a file under a name that compiled code, saved results and workers can know it by.
-
-    What stands beside it can be imported too, as if it were run by Python itself.
-    """
-    spec = importlib.util.spec_from_file_location(module, source.resolve())
-    if spec is None or spec.loader is None:
-        raise ValueError(f"{source} cannot be imported")
-    folder = str(source.resolve().parent)
-    if folder not in sys.path:
-        sys.path.append(folder)
-    sys.modules[module] = importlib.util.module_from_spec(spec)
-    try:
-        spec.loader.exec_module(sys.modules[module])
-    except BaseException:
-        del sys.modules[module]
-        raise

@@ -14,6 +14,9 @@ from gqlab.cli.log_options import LogOptions, read_log
 from gqlab.support import checks
 from gqlab.support.plain_json import print_json
 
+#: Passes over the rows, where nothing else is said.
+PASSES = 100
+
 
 @dataclass(frozen=True)
 class Fit(LogOptions):
@@ -24,8 +27,8 @@ class Fit(LogOptions):
     the data."""
 
     algorithm: Annotated[str, tyro.conf.arg(metavar="NAME")] = "VRGreedyGQ"
-    """VRGreedyGQ, GreedyGQ, QRC, QLearning, AveragedGreedyGQ, StreamingGreedyGQ, LeastSquaresGreedyGQ, FittedQ or
-    LSPI."""
+    """Any of gqlab but ActorCritic and PolicyGradient, which need more than a log: VRGreedyGQ, GreedyGQ,
+    SAGAGreedyGQ, FittedQ, …"""
 
     eta: Annotated[float | None, tyro.conf.arg(help_behavior_hint="")] = None
     """The step size of θ; features have a length of at most 1. Default: 0.1, or the algorithm's own."""
@@ -34,7 +37,8 @@ class Fit(LogOptions):
     """The step size of ω. Default: that of θ, or the algorithm's own."""
 
     batch_size: Annotated[int | None, tyro.conf.arg(help_behavior_hint="")] = None
-    """The rows of a batch of VRGreedyGQ. Default: all."""
+    """The rows of a batch of VRGreedyGQ, the updates of an epoch of WholeDataVRGreedyGQ. Default: all, as many as
+    there are rows."""
 
     ridge: Annotated[float | None, tyro.conf.arg(help_behavior_hint="")] = None
     """Of FittedQ and LSPI. Default: 1e-4."""
@@ -42,8 +46,8 @@ class Fit(LogOptions):
     discount: float = 0.99
     """γ."""
 
-    passes: int = 100
-    """Over the rows."""
+    passes: Annotated[int | None, tyro.conf.arg(help_behavior_hint="")] = None
+    """Over the rows. Default: 100; FittedQ, LSPI and LeastSquaresGreedyGQ solve for θ and make none."""
 
     env: Annotated[str | None, tyro.conf.arg(metavar="ID", help_behavior_hint="")] = None
     """A Gymnasium environment in which the greedy policy is played at the end."""
@@ -75,12 +79,14 @@ def fit(options: Annotated[Fit, tyro.conf.arg(name="")]) -> None:
     from gqlab.cli import fit_page
     from gqlab.encoders.specs import encoder_from_text
     from gqlab.learn.fit.fit import fit as learn
+    from gqlab.learn.fit.fit import place_and_way
     from gqlab.support.files import check_writable, write_whole
 
     encoder = encoder_from_text(options.encoder)
     engine = engine_from(options)
     data = read_log(options)
     algorithm = algorithm_of(options, data.n_rows)
+    solves = place_and_way(data, algorithm, engine)[1].estimator is None
     check_writable(options.out)
     # Ray prints what happens to its workers on stdout, which is for the report.
     with contextlib.redirect_stdout(sys.stderr) if engine is not None else contextlib.nullcontext():
@@ -89,9 +95,9 @@ def fit(options: Annotated[Fit, tyro.conf.arg(name="")]) -> None:
             encoder,
             algorithm,
             discount=options.discount,
-            n_passes=options.passes,
+            n_passes=PASSES if options.passes is None and not solves else options.passes,
             seed=options.seed,
-            checkpoint=options.out / "passes.npz",
+            checkpoint=None if solves else options.out / "passes.npz",
             engine=engine,
         )
     played = None if options.env is None else model.evaluate(options.env, options.episodes, seed=options.seed)
@@ -120,15 +126,18 @@ def engine_from(options: Fit) -> Any:
 
 def algorithm_of(options: Fit, n_rows: int) -> Any:
     """The algorithm of that name, with the numbers that it takes."""
-    from gqlab.learn.fit.fitting import IN_PASSES, SOLVERS
+    from gqlab.algorithms import ALGORITHMS
+    from gqlab.estimators.needs import Need
+    from gqlab.learn.fit.fit import MEMORY
 
-    known = {kind.__name__: kind for kind in (*IN_PASSES, *SOLVERS)}
+    known = {name: kind for name, kind in ALGORITHMS.items() if MEMORY.takes(kind)}
     kind: Any = known[checks.one_of("algorithm", options.algorithm, known)]
     takes = {field.name: field.default for field in fields(kind)}
+    size = "epoch_updates" if "epoch_updates" in takes else "batch_size"
     given = {
         "eta_theta": options.eta,
         "eta_omega": options.eta_omega,
-        "batch_size": options.batch_size,
+        size: options.batch_size,
         "ridge": options.ridge,
     }
     for name, value in given.items():
@@ -137,6 +146,7 @@ def algorithm_of(options: Fit, n_rows: int) -> Any:
     # Step sizes for features of length 1; where an algorithm has defaults of its own they stay.
     eta = 0.1 if options.eta is None else options.eta
     usual = {name: eta for name in ("eta_theta", "eta_omega") if takes.get(name) is not None}
-    usual["batch_size"] = n_rows
+    if kind().ways[0].needs in ({Need.BATCH}, {Need.WHOLE_MEAN}):
+        usual[size] = n_rows
     chosen = {**usual, **{name: value for name, value in given.items() if value is not None}}
     return kind(**{name: value for name, value in chosen.items() if name in takes})

@@ -120,6 +120,8 @@ def _facts(model: LinearQ, algorithm: Any, data: Any) -> list[tuple[str, str]]:
     encoder = model.encoder
     return [
         ("data", f"{data.description}: {data.n_rows:,} transitions, {data.n_actions} actions"),
+        *([] if data.action_labels is None else [("actions", ", ".join(map(str, data.action_labels)))]),
+        *([("how rows were read", " ".join(data.notes))] if data.notes else []),
         ("algorithm", repr(algorithm)),
         ("encoder", written(encoder)),
         ("features", f"{encoder.n_features_out_:,} for each action, {encoder.n_active_:,} active"),

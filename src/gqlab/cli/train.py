@@ -134,9 +134,10 @@ def _encoder(options: Train, preset: dict[str, Any] | None) -> Any:
 
 def algorithm_of(options: Train) -> Any:
     """The algorithm of that name, with the numbers that it takes."""
-    from gqlab.learn.agent.core import LIVE_ALGORITHMS
+    from gqlab.algorithms import ALGORITHMS
+    from gqlab.learn.agent.core import AGENT
 
-    known = {kind.__name__: kind for kind in LIVE_ALGORITHMS}
+    known = {name: kind for name, kind in ALGORITHMS.items() if AGENT.takes(kind)}
     kind: Any = known[checks.one_of("algorithm", options.algorithm or "Sarsa", known)]
     takes = {field.name for field in fields(kind)}
     eta = 0.25 if options.eta is None else options.eta

@@ -9,16 +9,21 @@ from typing import Annotated
 
 import tyro
 
+from gqlab.cli.own_files import from_file
 from gqlab.support import checks
 from gqlab.support.plain_json import print_json
 
 
 @dataclass(frozen=True)
 class WatchFilm:
-    """Watch what was learned: render episodes of a saved model's greedy policy to a GIF or an MP4."""
+    """Watch what was learned: render episodes of a policy's best actions to a GIF or an MP4."""
 
-    model: tyro.conf.Positional[Path]
-    """A file that LinearQ.save, Agent.save or `gqlab train` wrote (model.npz, agent.npz)."""
+    model: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="MODEL.npz|FILE.py:NAME")]
+    """A file that LinearQ.save, Agent.save or `gqlab train` wrote (model.npz, agent.npz), or a policy in a file of your
+    own: a model, a function of observations, a table."""
+
+    operator: Annotated[tuple[str, ...], tyro.conf.arg(metavar="[FILE.py:NAME ...]", help_behavior_hint="")] = ()
+    """The class of the model's target, where that is an operator of your own."""
 
     env: Annotated[str | None, tyro.conf.arg(metavar="ID", help_behavior_hint="")] = None
     """The environment. Default: the one that the file names."""
@@ -33,7 +38,7 @@ class WatchFilm:
     """Pictures a second; a GIF shows at most 50."""
 
     out: Annotated[Path | None, tyro.conf.arg(metavar="FILE", help_behavior_hint="")] = None
-    """Where to write, a name that ends in .gif or .mp4. Default: beside the model, model.gif."""
+    """Where to write, a name that ends in .gif or .mp4. Default: beside the model, model.gif, or NAME.gif."""
 
     json: tyro.conf.FlagCreatePairsOff[bool] = False
     """Print the returns and lengths of the episodes as JSON."""
@@ -46,15 +51,21 @@ def watch(options: Annotated[WatchFilm, tyro.conf.arg(name="")]) -> None:
     n = checks.integer("episodes", options.episodes, least=1, below=1000)
     fps = checks.integer("fps", options.fps, least=1, below=1000)
     seed = checks.integer("seed", options.seed, least=0, below=2**63)
-    out = options.out or options.model.with_suffix(".gif")
+    own = ".py:" in options.model
+    file, name = options.model.rsplit(":", 1) if own else (options.model, "")
+    out = options.out or (Path(file).with_name(f"{name}.gif") if own else Path(file).with_suffix(".gif"))
     ffmpeg = render.check_out(out)
     if not out.parent.is_dir():
         raise ValueError(f"out is {out}, whose folder is not there")
     os.environ.setdefault("SDL_VIDEODRIVER", "dummy")  # no window, and no words about one
-    model, recipe = render.read_policy(options.model)
+    if own:
+        policy, recipe = from_file("model", options.model)[0], None
+    else:
+        operators = [from_file("operator", text)[0] for text in options.operator]
+        policy, recipe = render.read_policy(Path(file), operators or None)
     env = render.rendered_env(options.env, recipe)
     try:
-        frames, found = render.film(model, env, n, seed)
+        frames, found = render.film(policy, env, n, seed)
     finally:
         env.close()
     render.write_film(frames, out, fps, ffmpeg)

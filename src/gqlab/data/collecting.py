@@ -70,6 +70,7 @@ def collect(
         if own:
             world.close()
     out = Transitions.from_arrays(**arrays, n_actions=n_actions)
+    out.layout = None if flat.is_vector else flat
     out.description = f"collected: {getattr(getattr(world, 'spec', None), 'id', type(world).__name__)}"
     return out
 
@@ -116,6 +117,8 @@ def _steps(
     progress: bool | None,
 ) -> dict[str, Any]:
     """What ``Transitions.from_arrays`` takes."""
+    from gqlab.encoders.spaces import reward_of
+
     single = getattr(world.observation_space, "dtype", None) == np.float32
     observations, following = np.empty((2, n_steps, flat.size), np.float32 if single else np.float64)
     actions, episodes = np.empty((2, n_steps), np.int64)
@@ -124,12 +127,13 @@ def _steps(
     known, episode = True, 0
     observation, _ = world.reset(seed=seed)
     for t in _with_bar(n_steps, progress):
-        flat.write(observation, observations[t])
+        _write(flat, observation, observations[t], t)
         action, probability = choose(observations[t : t + 1].astype(np.float64))
         known = known and probability is not None
         observation, reward, ended, cut, _ = world.step(action)
-        flat.write(observation, following[t])
-        actions[t], rewards[t], probabilities[t], episodes[t] = action, reward, probability or 1.0, episode
+        _write(flat, observation, following[t], t + 1)
+        rewards[t] = reward_of(reward, t + 1)
+        actions[t], probabilities[t], episodes[t] = action, probability or 1.0, episode
         terminated[t], truncated[t] = ended, (cut or t == n_steps - 1) and not ended
         if ended or cut:
             episode += 1
@@ -139,6 +143,13 @@ def _steps(
         "terminated": terminated, "truncated": truncated, "episodes": episodes,
         "probabilities": probabilities if known else None,
     }  # fmt: skip
+
+
+def _write(flat: Any, observation: Any, out: Any, step: int) -> None:
+    try:
+        flat.write(observation, out)
+    except ValueError as error:
+        raise ValueError(f"env: after step {step}: {error}") from None
 
 
 def _with_bar(n_steps: int, progress: bool | None) -> Iterator[int]:

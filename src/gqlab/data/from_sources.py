@@ -35,6 +35,9 @@ class Memory:
 class FromSources:
     """What is known of transitions, and the ways in which they are made."""
 
+    #: How an environment's observations became vectors, where they were collected from one and are no vectors there.
+    layout: Any = None
+
     def __init__(
         self, source: Source, n_rows: int, n_actions: int, observation_size: int, n_left_out: int, description: str,
         schema: Schema | None = None, notes: tuple[str, ...] = (),
@@ -142,7 +145,7 @@ class FromSources:
             The column of the time, numbers or times: within an episode it never goes back.
         gap : number, timedelta or text, optional
             Rows of an episode that lie further apart in time do not belong together: the first is cut off. A number
-            for a time in numbers, else a timedelta, or text such as ``"P1D"`` or ``"PT30M"``.
+            for a time in numbers, else a timedelta, or text such as ``"36h"`` or ``"P1D"``.
         sort : bool, str or list of str, optional
             Rows of several episodes that are mixed are refused. True sorts them by episode and time (without a column
             of the time they stay in their order), names of columns by these. False takes rows as they stand, and every

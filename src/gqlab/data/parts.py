@@ -1,6 +1,6 @@
-"""Files in parts, each of which can be read, checked and assembled without the others.
+"""Files in parts, each of which can be read, checked and assembled without the others; and rows in memory alike.
 
-The parts follow from the files alone. Put one behind the other their transitions are those of the files: where rows
+The parts follow from the data alone. Put one behind the other their transitions are those of the files: where rows
 follow each other, the last row of a part is given the observation of the first row behind it.
 """
 
@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from gqlab.data.assemble import Assembler, Chunk
+from gqlab.data.assemble import ARRAYS, Assembler, Chunk
+from gqlab.data.from_sources import Memory
 from gqlab.data.log import assembled
 from gqlab.data.parquet import ROWS, ParquetFiles, opened
 from gqlab.data.paths import printable
@@ -25,11 +26,12 @@ MOST_PARTS = 2**16
 
 @dataclass(frozen=True)
 class Part:
-    """Consecutive row groups of a file.
+    """Consecutive row groups of a file, or rows in memory.
 
     Attributes
     ----------
     path : str
+        Empty for rows in memory, which have no row groups.
     groups : (int, int)
         The first row group, and the one behind the last.
     first_row, n_rows : int
@@ -51,8 +53,11 @@ class Part:
     after: tuple[str, int] | None = None
 
 
-def parts_of(files: ParquetFiles) -> list[Part]:
+def parts_of(files: ParquetFiles | Memory) -> list[Part]:
     """The parts of files: one for each task of a pass."""
+    if isinstance(files, Memory):
+        n, size = len(files.chunk), PIECE_ROWS
+        return [Part("", (0, 0), first, min(size, n - first), first, n) for first in range(0, n, size)]
     groups = {path: _group_sizes(path) for path in files.paths}
     least = max(PIECE_ROWS, -(-sum(sum(sizes) for sizes in groups.values()) // MOST_PARTS))
     parts: list[Part] = []
@@ -64,8 +69,10 @@ def parts_of(files: ParquetFiles) -> list[Part]:
     return _followed(files, parts, None)
 
 
-def pieces_of(files: ParquetFiles, part: Part, least: int) -> list[Part]:
+def pieces_of(files: ParquetFiles | Memory, part: Part, least: int) -> list[Part]:
     """A part in parts of its own: of at least so many rows, but for the last."""
+    if isinstance(files, Memory):
+        return [part]
     sizes = _group_sizes(part.path)[slice(*part.groups)]
     return _followed(files, list(_cut(part, sizes, least)), part.after)
 
@@ -78,8 +85,13 @@ def _followed(files: ParquetFiles, parts: list[Part], last: tuple[str, int] | No
     return [replace(part, after=after) for part, after in zip(parts, [*following, last], strict=True)]
 
 
-def chunks_of(files: ParquetFiles, part: Part) -> Iterator[Chunk]:
+def chunks_of(files: ParquetFiles | Memory, part: Part) -> Iterator[Chunk]:
     """The transitions of a part, a batch of rows at a time; rows and episodes are counted from the part's first."""
+    if isinstance(files, Memory):
+        arrays = {name: getattr(files.chunk, name) for name in ARRAYS}
+        rows = slice(part.first_row, part.first_row + part.n_rows)
+        picked: dict[str, Any] = {name: None if array is None else array[rows] for name, array in arrays.items()}
+        return iter([Chunk(**picked, first_row=0)])
     ends = part.after is None
     return assembled(_rows(files, part), Assembler(), ends)
 

@@ -20,6 +20,10 @@ DURATION = re.compile(
     r"(?:T(?:(?P<hours>\d+(?:\.\d+)?)H)?(?:(?P<minutes>\d+(?:\.\d+)?)M)?(?:(?P<seconds>\d+(?:\.\d+)?)S)?)?"
 )
 
+#: The same in one unit: 36h.
+SHORT = re.compile(r"(\d+(?:\.\d+)?) ?(w|d|h|min|s)")
+UNITS = {"w": "weeks", "d": "days", "h": "hours", "min": "minutes", "s": "seconds"}
+
 
 @dataclass(frozen=True)
 class Reading:
@@ -104,8 +108,7 @@ def _gap(gap: Any) -> tuple[float | None, bool]:
     if isinstance(gap, np.timedelta64):
         gap = gap.astype("timedelta64[us]").astype(datetime.timedelta)  # None where it is not a time
     elif isinstance(gap, str):
-        match = DURATION.fullmatch(gap)
-        parts = {unit: float(value) for unit, value in match.groupdict().items() if value} if match else {}
+        parts = _parts(gap)
         gap = _length(parts) if parts else gap
     if isinstance(gap, datetime.timedelta):
         seconds = gap.total_seconds()
@@ -113,9 +116,7 @@ def _gap(gap: Any) -> tuple[float | None, bool]:
             raise ValueError(f"gap is {checks.shown(gap)}, expected a length of time above 0")
         return seconds, True
     if isinstance(gap, str) or gap is None:
-        raise ValueError(
-            f"gap is {checks.shown(gap)}, expected a number, a timedelta, or text such as 'P1D' or 'PT30M'"
-        )
+        raise ValueError(f"gap is {checks.shown(gap)}, expected a number, a timedelta, or text such as '36h' or 'P1D'")
     return checks.number("gap", gap, above=0), False
 
 
@@ -126,8 +127,16 @@ def check_gap(reading: Reading, time: str | None, is_temporal: bool) -> None:
     if time is None:
         raise ValueError(f"gap is {reading.gap:g}, and no column is the time: {option('time', '...')} names it")
     if is_temporal != reading.in_seconds:
-        units = "dates or times: pass a timedelta, or text such as 'P1D'" if is_temporal else "numbers: pass a number"
+        units = "dates or times: pass a timedelta, or text such as '36h'" if is_temporal else "numbers: pass a number"
         raise ValueError(f"gap is {reading.gap:g}{' s' * reading.in_seconds}, and the time {time!r} holds {units}")
+
+
+def _parts(text: str) -> dict[str, float]:
+    """A length of time as so many of each unit; nothing where the text is none."""
+    match, short = DURATION.fullmatch(text), SHORT.fullmatch(text)
+    if short:
+        return {UNITS[short[2]]: float(short[1])}
+    return {unit: float(value) for unit, value in match.groupdict().items() if value} if match else {}
 
 
 def _length(parts: dict[str, float]) -> datetime.timedelta:

@@ -94,7 +94,7 @@ class Transitions(FromSources):
         if self.in_memory:
             return self
         about = self.n_rows, self.n_actions, self.observation_size, self.n_left_out, self.description
-        return Transitions(Memory(self.to_chunk()), *about, self.schema, self.notes)
+        return self._alike(Transitions(Memory(self.to_chunk()), *about, self.schema, self.notes))
 
     def to_chunk(self) -> Chunk:
         """All transitions in memory, as one chunk.
@@ -143,7 +143,13 @@ class Transitions(FromSources):
             source = Memory(Chunk(**{**vars(chunk), **{n: checks.frozen(a) for n, a in arrays_of(chunk).items()}}))
         name = f"{int(chosen.sum()):,} of {len(chosen):,} episodes of {self.description}"
         n = int(lengths[chosen].sum())
-        return Transitions(source, n, self.n_actions, self.observation_size, 0, name, self.schema, self.notes)
+        sizes = n, self.n_actions, self.observation_size
+        return self._alike(Transitions(source, *sizes, 0, name, self.schema, self.notes))
+
+    def _alike(self, other: Transitions) -> Transitions:
+        """The same observations in another place."""
+        other.layout = self.layout
+        return other
 
     @functools.cached_property
     def fingerprint(self) -> str:

@@ -155,6 +155,9 @@ class Encoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         made._fit_space(flat)
         return made
 
+    def check_space(self, flat: Flattener) -> None:  # most encoders take every number
+        """``ValueError`` where observations of a space are none that the fitted encoder can tell apart."""
+
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "n_features_out_")
 

@@ -105,6 +105,19 @@ class OneHot(Encoder):
             self._build([np.arange(a, b + 1) for a, b in zip(low, high, strict=True)])
         else:
             self._build([])
+            self.check_space(flat)
+
+    def check_space(self, flat: Flattener) -> None:
+        """``ValueError`` where a whole number of the space is none of the values: it would be taken for another one."""
+        for i, (low, high, known) in enumerate(zip(flat.low, flat.high, self.values_, strict=True)):
+            if not flat.whole[i] or not np.isfinite([low, high]).all():
+                continue
+            inside = known[(known >= low) & (known <= high)]
+            if len(inside) < high - low + 1:
+                raise ValueError(
+                    f"encoder: OneHot has {len(inside)} of the {high - low + 1:g} values {low:g}, ..., {high:g} that "
+                    f"number {i} of an observation may have"
+                )
 
     def _fitted(self) -> dict[str, Any]:
         return {} if self.n_values is not None else {"values": [list(map(int, values)) for values in self.values_]}

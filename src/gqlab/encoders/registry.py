@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 from typing import Any
 
@@ -52,6 +53,14 @@ def _inner(values: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     inner: Any = values.get(name)
     checks.instance(f"values[{name!r}]", inner, Mapping, "a dict")
     return inner
+
+
+def own_copy(encoder: Encoder) -> Encoder:
+    """A copy that changes no more when its caller's encoder does."""
+    try:
+        return copy.deepcopy(encoder)
+    except Exception:  # a transformer of somebody else's that cannot be copied
+        return encoder
 
 
 def as_encoder(encoder: Any) -> Encoder:

@@ -262,10 +262,10 @@ class Group:
         """Refuse parameters that the dtype cannot hold."""
         dtype = self.settings.dtype
         for cell in self.cells:
-            for name in ("eta_theta", "eta_omega", "beta", "radius", "radius_omega"):
-                value = getattr(cell.algorithm, name)
-                if value is None:  # R_ω = R
-                    continue
+            algorithm = cell.algorithm
+            values: dict[str, Any] = {name: getattr(algorithm, name) for name in ("eta_theta", "eta_omega", "radius")}
+            values |= {"beta": algorithm.omega_decay, "radius_omega": algorithm.own_radius_omega}
+            for name, value in values.items():
                 for number in (value.eta, value.power, 1 / value.after) if isinstance(value, Decay) else (value,):
                     _check_parameter(name, number, dtype)
         for problem in self.problems:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from gqlab.estimators.needs import Needs
 from gqlab.rules.gradient import evaluate
 from gqlab.rules.memory import Array, Sizes, near
 from gqlab.rules.point import descend_and_average, mean_entry, start_mean
@@ -17,6 +18,14 @@ class Averaged(NamedTuple):
     q: Any  # (A,)
     w: Any  # (A,)
     c: Any  # (A + 2,)
+
+    @staticmethod
+    def needs() -> Needs:
+        return frozenset()
+
+    @staticmethod
+    def drifts() -> bool:
+        return False
 
     @staticmethod
     def memory(n: Sizes) -> dict[str, Array]:

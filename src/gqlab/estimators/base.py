@@ -12,6 +12,14 @@ other field is an array that ``memory`` declares. Its methods:
 * ``answer(self, point, out, d)``: the vector that is recorded, watched and drawn as the output; without it θ.
 * ``memory(n)``, a static method: its arrays, for a problem of the sizes ``n``.
 
+Two more static methods say where it runs:
+
+* ``needs()``, what it needs of the data beyond the next sample: see :mod:`gqlab.estimators.needs`.
+* ``drifts()``: it reads and moves θ and ω through the functions of ``rules.vectors`` and ``rules.point`` alone, so that
+  on sparse features they can be scaled vectors (False), or lagged ones that drift along a mean (True), and a step costs
+  as much as features have entries. Without it they are arrays. ``sparse_form()`` is another estimator that does the
+  same on such vectors, and ``kept_form()`` one over samples that an agent keeps: see :mod:`gqlab.estimators.kept`.
+
 All but ``step`` and ``memory`` have a default. Arrays that must survive from one call to the next (``resume``) are
 declared with ``kept=True``; everything else must be rebuilt by ``begin``.
 """

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from gqlab.estimators.needs import Need, Needs
 from gqlab.rules.dispatch import by_type, rule
 from gqlab.rules.gradient import evaluate
 from gqlab.rules.lagged import add_to_sum, drift_by_mean, drift_from_zero
@@ -52,6 +53,14 @@ class SAGAKept(NamedTuple):
     q: Any  # (A,)
     w: Any  # (A,)
     c: Any  # (A + 2,)
+
+    @staticmethod
+    def needs() -> Needs:
+        return frozenset({Need.KEPT})
+
+    @staticmethod
+    def drifts() -> bool:
+        return True
 
     @staticmethod
     def memory(n: Sizes) -> dict[str, Array]:
@@ -116,6 +125,14 @@ class SVRGKept(NamedTuple):
     w: Any  # (A,)
     c: Any  # (A + 2,)
     c_tilde: Any  # (A + 2,)
+
+    @staticmethod
+    def needs() -> Needs:
+        return frozenset({Need.KEPT})
+
+    @staticmethod
+    def drifts() -> bool:
+        return True
 
     @staticmethod
     def memory(n: Sizes) -> dict[str, Array]:

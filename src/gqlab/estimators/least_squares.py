@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gqlab.estimators.epochs import moment_from
+from gqlab.estimators.needs import Need, Needs
 from gqlab.rules.dispatch import routine, rule
 from gqlab.rules.gradient import action_values, add, improve
 from gqlab.rules.linear_algebra import eigen, pseudo_inverse
@@ -69,6 +70,10 @@ class LeastSquares(NamedTuple):
     theta: Any  # (d,)  where a search stands,
     tried: Any  # (d,)  the point that it tries,
     found: Any  # (d,)  and the end of another search
+
+    @staticmethod
+    def needs() -> Needs:
+        return frozenset({Need.STATES, Need.CPU})
 
     @staticmethod
     def memory(n: Sizes) -> dict[str, Array]:

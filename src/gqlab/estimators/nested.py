@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from gqlab.estimators.needs import Need, Needs
 from gqlab.rules.gradient import evaluate, scatter
 from gqlab.rules.memory import Array, Sizes, near
 from gqlab.rules.point import Rates, descend, descend_along
@@ -22,6 +23,10 @@ class Nested(NamedTuple):
     q: Any  # (A,)
     w: Any  # (A,)
     c: Any  # (A + 2,)
+
+    @staticmethod
+    def needs() -> Needs:
+        return frozenset({Need.SEVERAL})
 
     @staticmethod
     def memory(n: Sizes) -> dict[str, Array]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from gqlab.estimators.needs import Need, Needs
 from gqlab.rules.dispatch import rule
 from gqlab.rules.memory import Array, Sizes, far, near
 from gqlab.rules.point import descend_along
@@ -22,6 +23,10 @@ class ActorCriticStep(NamedTuple):
     H: Any  # (d,)
     q: Any  # (A,)
     p: Any  # (A,)
+
+    @staticmethod
+    def needs() -> Needs:
+        return frozenset({Need.BEHAVIOR})
 
     @staticmethod
     def memory(n: Sizes) -> dict[str, Array]:
@@ -46,6 +51,10 @@ class PolicyGradientStep(NamedTuple):
     score: Any  # (d,)  Σ_{k≤t} ∇ log π of one trajectory
     ratio: Any  # (S · A,)  π_θ/π_b
     scores: Any  # (S · A · d,)  ∇ log π_θ
+
+    @staticmethod
+    def needs() -> Needs:
+        return frozenset({Need.STATES, Need.BEHAVIOR, Need.SIMULATION})
 
     @staticmethod
     def memory(n: Sizes) -> dict[str, Array]:

@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gqlab.estimators.kept import SAGAKept
+from gqlab.estimators.needs import Need, Needs
 from gqlab.rules.gradient import evaluate, scatter
 from gqlab.rules.memory import COUNT, Array, Sizes, far, near
 from gqlab.rules.point import descend_from
@@ -32,6 +34,14 @@ class SAGA(NamedTuple):
     w: Any  # (A,)
     c: Any  # (A + 2,)
     change: Any  # (A + 2,)
+
+    @staticmethod
+    def needs() -> Needs:
+        return frozenset({Need.NUMBERED})
+
+    @staticmethod
+    def kept_form() -> Any:
+        return SAGAKept
 
     @staticmethod
     def memory(n: Sizes) -> dict[str, Array]:

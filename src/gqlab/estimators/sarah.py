@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from gqlab.estimators.epochs import epoch_from
+from gqlab.estimators.needs import Need, Needs
 from gqlab.estimators.svrg import batch_memory, new_batch
 from gqlab.rules.gradient import evaluate, scatter
 from gqlab.rules.memory import Array, Sizes, near
@@ -38,6 +39,10 @@ class SARAH(NamedTuple):
     V: Any
     w_tilde: Any
     correction: Any
+
+    @staticmethod
+    def needs() -> Needs:
+        return frozenset({Need.BATCH})
 
     @staticmethod
     def memory(n: Sizes) -> dict[str, Array]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from gqlab.estimators.needs import Needs
 from gqlab.rules.gradient import evaluate, scatter
 from gqlab.rules.memory import Array, Sizes, near
 from gqlab.rules.point import descend_along
@@ -27,6 +28,10 @@ class STORM(NamedTuple):
     q: Any  # (A,)
     w: Any  # (A,)
     c: Any  # (A + 2,)
+
+    @staticmethod
+    def needs() -> Needs:
+        return frozenset()
 
     @staticmethod
     def memory(n: Sizes) -> dict[str, Array]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from gqlab.estimators.epochs import moment_from
+from gqlab.estimators.needs import Need, Needs
 from gqlab.estimators.svrg import move_corrected
 from gqlab.rules.gradient import evaluate, scatter
 from gqlab.rules.memory import Array, Sizes, near
@@ -32,6 +33,14 @@ class Streaming(NamedTuple):
     w: Any  # (A,)
     c: Any  # (A + 2,)
     c_tilde: Any  # (A + 2,)
+
+    @staticmethod
+    def needs() -> Needs:
+        return frozenset({Need.REPLAY})
+
+    @staticmethod
+    def drifts() -> bool:
+        return True
 
     @staticmethod
     def memory(n: Sizes) -> dict[str, Array]:

@@ -17,6 +17,8 @@ import numpy as np
 
 from gqlab.estimators.base import move
 from gqlab.estimators.epochs import GROWTH_UNIT, epoch_from
+from gqlab.estimators.kept import SVRGKept
+from gqlab.estimators.needs import Need, Needs
 from gqlab.rules.dispatch import rule
 from gqlab.rules.gradient import add, evaluate, next_value, td_terms
 from gqlab.rules.memory import COUNT, INDEX, SAMPLE, Array, Sizes, far, near
@@ -51,6 +53,18 @@ class SVRG(NamedTuple):
     V: Any  # (n_slots,)
     w_tilde: Any  # (n_slots · A,)
     correction: Any  # (n_slots,)  Σ γ (ω̃ᵀφ) over the samples of the batch that lead there
+
+    @staticmethod
+    def needs() -> Needs:
+        return frozenset({Need.BATCH})
+
+    @staticmethod
+    def drifts() -> bool:
+        return True
+
+    @staticmethod
+    def kept_form() -> Any:
+        return SVRGKept
 
     @staticmethod
     def memory(n: Sizes) -> dict[str, Array]:
@@ -93,10 +107,10 @@ class SVRG(NamedTuple):
 class GivenMeans(NamedTuple):
     """Algorithm 1's inner steps where G̃ and H̃ come from elsewhere: they are written here before an epoch begins.
 
-    Epochs have ``batch_size`` updates, and each takes the next sample.
+    Epochs have ``epoch_updates`` updates, and each takes the next sample.
     """
 
-    batch_size: int  # M
+    epoch_updates: int
     theta_tilde: Any  # (d,)
     omega_tilde: Any  # (d,)
     G_tilde: Any  # (d,)
@@ -107,12 +121,20 @@ class GivenMeans(NamedTuple):
     c_tilde: Any  # (A + 2,)
 
     @staticmethod
+    def needs() -> Needs:
+        return frozenset({Need.WHOLE_MEAN})
+
+    @staticmethod
+    def drifts() -> bool:
+        return True
+
+    @staticmethod
     def memory(n: Sizes) -> dict[str, Array]:
         vectors = dict.fromkeys(("theta_tilde", "omega_tilde", "G_tilde", "H_tilde"), near(n.d))
         return {**vectors, "q": near(n.A), "w": near(n.A), "c": near(n.A + 2), "c_tilde": near(n.A + 2)}
 
     def next_begin(self, u):
-        return epoch_from(self.batch_size, GROWTH_UNIT, u)[0]
+        return epoch_from(self.epoch_updates, GROWTH_UNIT, u)[0]
 
     def begin(self, world, point, cursor, u, d, A):
         """θ̃, ω̃ ← the last iterate, where G̃ and H̃ were taken."""

@@ -13,11 +13,13 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from gqlab.rules.dispatch import rule
+from gqlab.estimators.needs import Need, Needs
+from gqlab.rules.dispatch import by_type, rule
 from gqlab.rules.gradient import add, add_block, coefficients, next_value, td_terms
 from gqlab.rules.lagged import can_move, rescale, settle_lagged
 from gqlab.rules.memory import COUNT, INDEX, Array, Sizes, far, near
 from gqlab.rules.vectors import SCALE, TOO_LONG, entry_of, note, shift
+from gqlab.samples.streams import draw
 
 
 class Entries(NamedTuple):
@@ -40,7 +42,7 @@ class Entries(NamedTuple):
 
 
 class Traces(NamedTuple):
-    """Sample x is the last of trajectory x, and ``fresh[x]`` says that its trace begins with it."""
+    """``fresh[k]`` says that the trace of trajectory k begins with its next sample."""
 
     trace: float  # λ
     gamma: float
@@ -55,45 +57,73 @@ class Traces(NamedTuple):
     fresh: Any  # (n_trajectories,)
 
     @staticmethod
+    def needs() -> Needs:
+        return frozenset({Need.EPISODES})
+
+    @staticmethod
+    def drifts() -> bool:
+        return False
+
+    @staticmethod
     def memory(n: Sizes) -> dict[str, Array]:
         return {
-            **{"q": near(n.A), "w": near(n.A), "c": near(n.A + 2), "z": far(n.samples * n.d)},
-            **dict.fromkeys(("where", "place"), far(n.samples * n.d, INDEX)),
-            **dict.fromkeys(("n", "fresh"), far(n.samples, COUNT)),
+            **{"q": near(n.A), "w": near(n.A), "c": near(n.A + 2), "z": far(n.trajectories * n.d)},
+            **dict.fromkeys(("where", "place"), far(n.trajectories * n.d, INDEX)),
+            **dict.fromkeys(("n", "fresh"), far(n.trajectories, COUNT)),
         }
 
     def break_trace(self, e):
         self.fresh[e] = 1
 
-    def move(self, samples, x, point, rates, d, A):
-        gamma, row = samples.discount[x], samples.row[x]
-        V = next_value(samples, x, point.theta, self.q, self.w, d, A)
-        delta, phi_omega = td_terms(samples, x, V, point.theta, point.omega, d)
-        entries = trace_of(self, x, d)
-        fade(entries, 0.0 if self.fresh[x] else self.gamma * self.trace, self.least)
-        self.fresh[x] = 0
-        add(samples.features, row, 1.0, entries, d)  # z ← γλ z + φ
-        omega_z = dot_entries(entries, point.omega) if rates.eta_omega > 0.0 else 0.0
-        coefficients(delta, omega_z, gamma * (1.0 - self.trace), self.w, self.c, A)
-        if not can_move(point, self.c, A) or not abs(phi_omega) < TOO_LONG:
-            return False
-        step = rates.eta_theta / point.theta.numbers[SCALE]
-        add_entries(entries, step * delta, point.theta)
-        add_block(samples.features, samples.next_row[x], self.c, -step, point.theta, d, A)
-        if rates.eta_omega > 0.0:
-            rescale(point.omega, 1.0 - rates.eta_omega * rates.beta, d)
-            step = rates.eta_omega / point.omega.numbers[SCALE]
-            add(samples.features, row, -step * phi_omega, point.omega, d)
-            add_entries(entries, step * delta, point.omega)
-        settle_lagged(point, rates, d)
-        return True
+    def step(self, world, point, cursor, u, rates, d, A):
+        x, cursor = draw(world.stream, world.run, cursor, u)
+        share = carried(world.stream, world.samples, x, point, self, d, A)
+        return move_traced(self, world.samples, x, trajectory_of(world.stream, x), share, point, rates, d, A), cursor
 
 
 @rule
-def trace_of(traces, x, d):
-    """The trace of trajectory x."""
-    first, end = x * d, (x + 1) * d
-    return Entries(traces.z[first:end], traces.where[first:end], traces.place[first:end], traces.n, x)
+def move_traced(traces, samples, x, k, share, point, rates, d, A):
+    """The move for sample x of trajectory k, which carries this share of γλ z on."""
+    gamma, row = samples.discount[x], samples.row[x]
+    V = next_value(samples, x, point.theta, traces.q, traces.w, d, A)
+    delta, phi_omega = td_terms(samples, x, V, point.theta, point.omega, d)
+    entries = trace_of(traces, k, d)
+    fade(entries, 0.0 if traces.fresh[k] else share * traces.gamma * traces.trace, traces.least)
+    traces.fresh[k] = 0
+    add(samples.features, row, 1.0, entries, d)  # z ← γλ z + φ
+    omega_z = dot_entries(entries, point.omega) if rates.eta_omega > 0.0 else 0.0
+    coefficients(delta, omega_z, gamma * (1.0 - traces.trace), traces.w, traces.c, A)
+    if not can_move(point, traces.c, A) or not abs(phi_omega) < TOO_LONG:
+        return False
+    step = rates.eta_theta / point.theta.numbers[SCALE]
+    add_entries(entries, step * delta, point.theta)
+    add_block(samples.features, samples.next_row[x], traces.c, -step, point.theta, d, A)
+    if rates.eta_omega > 0.0:
+        rescale(point.omega, 1.0 - rates.eta_omega * rates.beta, d)
+        step = rates.eta_omega / point.omega.numbers[SCALE]
+        add(samples.features, row, -step * phi_omega, point.omega, d)
+        add_entries(entries, step * delta, point.omega)
+    settle_lagged(point, rates, d)
+    return True
+
+
+@by_type
+def trajectory_of(self, x):
+    """Stream: which trajectory sample x is the last of, where several are learned from side by side."""
+    return 0
+
+
+@by_type
+def carried(self, samples, x, point, traces, d, A):
+    """Stream: how much of the trace sample x carries on; 0 where a trajectory begins with it."""
+    return 1.0
+
+
+@rule
+def trace_of(traces, k, d):
+    """The trace of trajectory k."""
+    first, end = k * d, (k + 1) * d
+    return Entries(traces.z[first:end], traces.where[first:end], traces.place[first:end], traces.n, k)
 
 
 @rule

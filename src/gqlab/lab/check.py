@@ -67,7 +67,7 @@ def batch_indices(algorithm: Algorithm, n_samples: int, seed: int = 0, run: int 
     (10, 100)
     """
     checks.instance("algorithm", algorithm, Algorithm, "one such as gqlab.VRGreedyGQ()")
-    M = algorithm.batch_size
+    M = algorithm.epoch_size
     if not isinstance(algorithm, Epochs):
         raise ValueError(f"{algorithm!r} draws no indices: it has no batches")
     if not algorithm.as_in_the_paper:

@@ -11,12 +11,14 @@ import numba
 import numpy as np
 
 from gqlab.algorithms import Algorithm
+from gqlab.algorithms.places import Place, way_in
 from gqlab.algorithms.schedules import schedule_kind
 from gqlab.engine import cpu
 from gqlab.engine.cells import Cell, Settings
 from gqlab.engine.interrupts import stop_flag
 from gqlab.engine.layout import Group, operator_kinds
 from gqlab.engine.loop import Runs
+from gqlab.estimators.needs import Need
 from gqlab.lab.results import RunResult
 from gqlab.measure.watch import QUANTITIES, Watched, check_watches
 from gqlab.problems.problem import Problem
@@ -24,6 +26,26 @@ from gqlab.samples.tables import offsets
 from gqlab.support import checks
 from gqlab.support.progress import progress_bar
 from gqlab.version import __version__
+
+#: What a finite MDP can be asked for: its trajectory, at any time and as often as wanted, and what drew it.
+SIMULATED = frozenset(
+    {
+        Need.SEVERAL,
+        Need.BATCH,
+        Need.REPLAY,
+        Need.GROWING,
+        Need.NUMBERED,
+        Need.STATES,
+        Need.BEHAVIOR,
+        Need.SIMULATION,
+    }
+)
+
+#: Where :func:`execute` runs cells, by the device.
+PLACES = {
+    "cpu": Place("gqlab.run", SIMULATED | {Need.CPU}),
+    "cuda": Place("gqlab.run on device 'cuda'", SIMULATED),
+}
 
 
 def execute(problems: Sequence[Problem], cells: Sequence[Cell], settings: Settings) -> list[RunResult]:
@@ -53,10 +75,8 @@ def execute(problems: Sequence[Problem], cells: Sequence[Cell], settings: Settin
 
 def check_cell(problem: Problem, cell: Cell, settings: Settings) -> None:
     """``ValueError`` where a cell cannot be run on its problem and device."""
+    way_in(PLACES[settings.device], cell.algorithm)
     cell.algorithm.check(problem)
-    if settings.device not in cell.algorithm.devices:
-        name, known = type(cell.algorithm).__name__, " and ".join(map(repr, cell.algorithm.devices))
-        raise ValueError(f"device is {settings.device!r}, but {name} runs only on {known}")
     if settings.device != "cpu" and problem.has_sparse_features:
         raise ValueError(f"device is {settings.device!r}, but problems with sparse features run only on 'cpu'")
     check_watches(settings.watch, problem)

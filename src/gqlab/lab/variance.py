@@ -75,7 +75,7 @@ def update_error(result: RunResult, *, n_draws: int = 500) -> UpdateError:
         raise ValueError(f"result is of {algorithm!r}, expected Greedy-GQ or VR-Greedy-GQ")
     if isinstance(algorithm, VRGreedyGQ) and not algorithm.as_in_the_paper:
         raise ValueError(f"result is of {algorithm!r}, expected batches of constant size with only new samples")
-    M = algorithm.batch_size
+    M = algorithm.epoch_size
     if M % every:
         raise ValueError(f"record_every is {every}, which does not divide the batch size {M}")
     tables = problem_tables(problem)

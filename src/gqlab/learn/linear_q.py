@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 from collections.abc import Mapping, Sequence
@@ -12,8 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gqlab.encoders import as_encoder, encoder_from_dict
+from gqlab.data.schema import Label, Schema
+from gqlab.encoders import Flattener, as_encoder, encoder_from_dict
 from gqlab.encoders.foreign import Foreign
+from gqlab.encoders.registry import own_copy
+from gqlab.encoders.spaces import Layout, layout_of
 from gqlab.learn.playing import EVALUATION, Evaluation, play
 from gqlab.operators import FixedPolicy, Greedy, Operator
 from gqlab.operators.saved import operator_from_dict, operator_to_dict
@@ -42,7 +46,11 @@ class LinearQ(Policy):
     history : mapping of arrays
         What learning recorded on the way.
     metadata : mapping
-        How the model came about, ready for JSON.
+        How the model came about, ready for JSON. ``action_labels`` in it, and ``observation_columns``, come from data
+        whose actions are text, and whose columns have names: ``like=`` of :meth:`gqlab.Transitions.from_csv` reads
+        another file as this model needs it.
+    space : gymnasium.Space, optional
+        Of the observations, where they are no vectors: with it a model takes dictionaries, tuples, arrays of any shape.
     offset : float
         What is added to all action values.
 
@@ -64,17 +72,23 @@ class LinearQ(Policy):
     discount: float = 0.99
     history: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    space: Any = None
     offset: float = 0.0
 
     def __post_init__(self) -> None:
-        encoder = as_encoder(self.encoder)
+        encoder = own_copy(as_encoder(self.encoder))
         theta = checks.array("theta", self.theta, (None, encoder.n_features_out_))
         checks.finite("theta", theta)
         checks.instance("target", self.target, Operator, "an operator such as gqlab.Greedy()")
+        object.__setattr__(self, "space", _layout(self.space, encoder.n_features_in_))
         object.__setattr__(self, "encoder", encoder)
         object.__setattr__(self, "theta", checks.frozen(theta))
         object.__setattr__(self, "discount", checks.number("discount", self.discount, least=0, below=1))
         object.__setattr__(self, "offset", checks.number("offset", self.offset))
+        if self.action_labels is not None and len(self.action_labels) != len(theta):
+            raise ValueError(
+                f"metadata has {len(self.action_labels)} labels of actions, and theta {len(theta)} actions"
+            )
 
     def __repr__(self) -> str:
         return f"LinearQ({self.n_actions} actions, {self.encoder.n_features_out_} features of a state)"
@@ -88,6 +102,16 @@ class LinearQ(Policy):
     def n_actions(self) -> int:  # type: ignore[override]
         """The number of actions."""
         return len(self.theta)
+
+    @functools.cached_property
+    def schema(self) -> Schema:
+        """What the numbers of actions and observations stand for in the data that the model was fitted to."""
+        return Schema.from_dict(self.metadata)
+
+    @property
+    def action_labels(self) -> tuple[Label, ...] | None:
+        """What the actions are called; None where they are numbers."""
+        return self.schema.action_labels
 
     @property
     def observation_size(self) -> int:  # type: ignore[override]
@@ -140,12 +164,16 @@ class LinearQ(Policy):
         """(action, None) for one observation, or the actions of several, (n,), and None: as Stable-Baselines3 has it.
 
         The first of the best actions, or with ``deterministic=False`` one drawn from the target's policy, with ``seed``
-        where one is given. ``state`` and ``episode_start`` are not read: a linear policy has no memory.
+        where one is given. ``state`` and ``episode_start`` are not read: a linear policy has no memory. Where the
+        actions have labels an action is its label; :meth:`best` has the numbers.
         """
         rows, single = self._rows(observation)
         if seed is not None:
             seed = checks.integer("seed", seed, least=0)
         actions = self.best(rows) if deterministic else self.draw(rows, np.random.default_rng(seed))[0]
+        if self.action_labels is not None:
+            names = [self.action_labels[action] for action in actions]
+            return (names[0] if single else np.array(names)), None
         return (int(actions[0]) if single else actions), None
 
     def value(self, observation: ArrayLike, policy: Any = None) -> Any:
@@ -160,6 +188,8 @@ class LinearQ(Policy):
         return float(values[0]) if single else values
 
     def _rows(self, observation: Any) -> tuple[FloatArray, bool]:
+        if self.space is not None:
+            return self.space.rows(observation)
         n_in = self.encoder.n_features_in_
         plain = type(observation) is np.ndarray and observation.dtype == np.float64
         given = observation if plain else checks.numbers("observation", observation)
@@ -196,6 +226,7 @@ class LinearQ(Policy):
             "discount": self.discount,
             "offset": self.offset,
             "metadata": dict(self.metadata),
+            "space": None if self.space is None else self.space.parts,
         }
         arrays = {f"history.{name}": np.asarray(values) for name, values in self.history.items()}
         if isinstance(self.target, FixedPolicy):
@@ -230,7 +261,19 @@ class LinearQ(Policy):
             history={name.removeprefix("history."): v for name, v in arrays.items() if name.startswith("history.")},
             metadata=header["metadata"],
             offset=header.get("offset", 0.0),
+            space=None if header.get("space") is None else layout_of(header["space"]),
         )
+
+
+def _layout(space: Any, size: int) -> Layout | None:
+    """What makes rows of the observations of a space; None where they are vectors already."""
+    if space is None:
+        return None
+    layout = space if isinstance(space, Layout) else Flattener(space)
+    if layout.size != size:
+        raise ValueError(f"space has observations of {layout.size} numbers, the encoder takes {size}")
+    keys = [key for path, _ in layout.parts for key in path]
+    return None if layout.is_vector or not all(type(key) in (str, int) for key in keys) else Layout(layout.parts)
 
 
 def read_header(arrays: Mapping[str, NDArray[Any]], wanted: str, path: Any, keys: Sequence[str] = ()) -> dict[str, Any]:

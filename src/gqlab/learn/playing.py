@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from gqlab.encoders.spaces import reward_of
 from gqlab.learn.environments import is_vector, make_env, single_spaces
 from gqlab.policies import Policy, as_policy
 from gqlab.support import checks
@@ -103,11 +104,14 @@ def _played(
         look()
         while not over:
             rows = np.empty((1, flat.size))
-            flat.write(observation, rows[0])
+            try:
+                flat.write(observation, rows[0])
+            except ValueError as error:
+                raise ValueError(f"env: after step {lengths[k]} of episode {k}: {error}") from None
             actions = policy.best(rows) if deterministic else policy.draw(rows, random)[0]
             observation, reward, terminated, truncated, _ = env.step(int(actions[0]))
-            returns[k] += float(reward)
             lengths[k] += 1
+            returns[k] += reward_of(reward, int(lengths[k]))
             over = terminated or truncated
             look()
     return Evaluation(float(returns.mean()), float(returns.std()), returns, lengths)

@@ -25,6 +25,8 @@ class Sizes:
         not depend on it.
     most : mapping
         The largest value of each parameter among the runs, by its name.
+    trajectories : int
+        That samples come from side by side, as from several environments.
     """
 
     d: int
@@ -33,6 +35,7 @@ class Sizes:
     samples: int = 0
     updates: int = 0
     most: Mapping[str, float] = field(default_factory=dict)
+    trajectories: int = 1
 
 
 class Array(NamedTuple):

@@ -11,21 +11,25 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gqlab.algorithms import Algorithm, Sarsa, check_algorithm
+from gqlab.algorithms import Algorithm, check_algorithm
 from gqlab.algorithms.schedules import LinearDecay, share
-from gqlab.encoders import as_encoder
+from gqlab.encoders import Flattener, as_encoder
+from gqlab.encoders.registry import own_copy
+from gqlab.estimators.base import answer
+from gqlab.estimators.needs import Need
 from gqlab.learn.agent.callbacks import Callback, as_callbacks
-from gqlab.learn.agent.core import check_live, make_live
+from gqlab.learn.agent.core import make_live, way_beside, with_step_sizes
 from gqlab.learn.agent.live import COLLECTED, DIVERGED, UPDATES, Live
 from gqlab.learn.agent.making import AgentSettings, begin_at, make_keeping_live
-from gqlab.learn.agent.replay import Refit, Replay, algorithm_to_dict, check_replay
-from gqlab.learn.agent.replaying import Replaying, average_of, values_of
+from gqlab.learn.agent.replay import Refit, Replay, way_over_kept
+from gqlab.learn.agent.replaying import Replaying, average_of, entries_of
 from gqlab.learn.agent.workers import Episodes, Worker, make_worker
 from gqlab.learn.environments import env_of, is_vector, make_env, recipe_of, single_spaces
 from gqlab.learn.linear_q import LinearQ
 from gqlab.learn.playing import EVALUATION, Evaluation, play
 from gqlab.operators import Greedy, Operator
 from gqlab.policies import Policy
+from gqlab.rules.dispatch import at
 from gqlab.support import checks
 from gqlab.support.checks import FloatArray
 from gqlab.support.renamed import renamed
@@ -47,10 +51,12 @@ class Agent(Replaying, Policy):
         An id, an environment, or a vector environment (autoreset in the next or in the same step); discrete actions.
     encoder : encoder
         Such as :class:`gqlab.TileCoder`; bounds that it was not given are those of the observation space.
-    algorithm : GreedyGQ, VRGreedyGQ, QRC, QLearning or Sarsa
-        All but VRGreedyGQ take ``trace=λ``. Entries of a trace add up to no more than the larger of them, which
-        replaces those of binary features; where the target is greedy an exploring action ends a trace. Traces
-        cannot be combined with variance reduction.
+    algorithm : Algorithm
+        One that takes one sample at a time, or batches of the last M: docs/algorithms.md has the table. An average of
+        iterates is what is learned; the agent acts by the last one. GreedyGQ, QRC, QLearning and Sarsa take
+        ``trace=λ``. Entries of a trace add up to no more than the larger of them, which
+        replaces those of binary features; where the target is greedy an exploring action ends a trace.
+        Traces cannot be combined with variance reduction.
     discount : float
     epsilon : float or LinearDecay
         The share of actions taken at random.
@@ -97,27 +103,27 @@ class Agent(Replaying, Policy):
         replay: Replay | Refit | None = None,
         initial_value: float = 0.0,
     ) -> None:
-        check_replay(replay, algorithm)
-        if replay is None:
-            check_algorithm("algorithm", algorithm)
-            check_live(algorithm)
+        check_algorithm("algorithm", algorithm)
+        way = way_beside(algorithm) if replay is None else way_over_kept(replay, algorithm)
         self.target = Greedy() if target is None else target
         checks.instance("target", self.target, Operator, "an operator such as gqlab.Greedy()")
         if self.target.tables():
             raise ValueError(f"target is {self.target!r}: an agent improves its policy; a given one is for gqlab.fit")
-        if isinstance(algorithm, Sarsa) and type(self.target) is not Greedy:
+        if Need.NEXT_ACTION in way.needs and type(self.target) is not Greedy:
             raise ValueError(f"target is {self.target!r}: that of Sarsa is the action that is taken next")
-        self.algorithm, self.replay = algorithm, replay
+        self.replay = replay
         self.initial_value = checks.number("initial_value", initial_value)
         self.discount = checks.number("discount", discount, least=0, most=1)
         self.epsilon = share("epsilon", epsilon)
         self.seed = checks.integer("seed", seed, least=0, below=2**63)
         self.env = make_env(env)
         flat, self.n_actions = single_spaces(self.env)
-        self.encoder = _fitted(encoder, self.env, flat.size)
+        self.encoder = _fitted(encoder, self.env, flat)
+        self.algorithm = with_step_sizes(algorithm, self.encoder)
         n_envs = self.env.num_envs if is_vector(self.env) else 1
-        how = (self.encoder, self.n_actions, n_envs, algorithm, self.target, self.discount, self.epsilon, self.seed)
-        self._live: Live = make_live(*how) if replay is None else make_keeping_live(AgentSettings(*how, replay))
+        sizes = self.encoder, self.n_actions, n_envs
+        how = (*sizes, self.algorithm, self.target, self.discount, self.epsilon, self.seed)
+        self._live: Live = make_live(*how) if replay is None else make_keeping_live(AgentSettings(*how, replay, way))
         begin_at(self._live, self.encoder, self.n_actions, self.initial_value)
         self._segments = {}
         self._model: tuple[int, LinearQ] | None = None
@@ -151,31 +157,37 @@ class Agent(Replaying, Policy):
 
     @property
     def theta(self) -> FloatArray:
-        """One row of weights for each action, (n_actions, K)."""
-        return values_of(self._live.point.theta).reshape(self.n_actions, -1)
+        """One row of weights for each action, (n_actions, K): what the estimator offers, which may be a mean."""
+        estimator, point = at(self._live.estimator, 0), self._live.point  # type: ignore[no-untyped-call]
+        if not hasattr(estimator, "answer"):
+            return entries_of(point.theta).reshape(self.n_actions, -1)
+        out = np.empty(len(point.answer))
+        answer(estimator, point, out, len(out))
+        return out.reshape(self.n_actions, -1)
 
     @property
     def theta_average(self) -> FloatArray:
         """θ̄ in the same form, by which it acts; θ itself where there is no average."""
-        return average_of(self._live.point.theta).reshape(self.n_actions, -1)
+        theta = self._live.point.theta
+        return average_of(theta).reshape(self.n_actions, -1) if hasattr(theta, "pace") else self.theta
 
     @property
     def omega(self) -> FloatArray:
         """ω in the same form."""
-        return values_of(self._live.point.omega).reshape(self.n_actions, -1)
+        return entries_of(self._live.point.omega).reshape(self.n_actions, -1)
 
     @property
     def model(self) -> LinearQ:
         """What was learned so far, as a model of its own: what it acts by, without exploration."""
         about = {
-            "algorithm": algorithm_to_dict(self.algorithm),
+            "algorithm": self.algorithm.to_dict(),
             "timesteps": self.num_timesteps,
             "seed": self.seed,
             "env": recipe_of(self.env),
         }
         discount = min(self.discount, np.nextafter(1.0, 0.0))
-        offset = self._live.offset.item()
-        return LinearQ(self.theta_average, self.encoder, self.target, discount, metadata=about, offset=offset)
+        settings = {"metadata": about, "space": self._worker.flat, "offset": self._live.offset.item()}
+        return LinearQ(self.theta_average, self.encoder, self.target, discount, **settings)
 
     # --- Stable-Baselines3's verbs -----------------------------------------------------------------------------------
 
@@ -366,11 +378,12 @@ class Agent(Replaying, Policy):
         return cls(env, seed=seed, **preset_of(env))
 
 
-def _fitted(encoder: Any, env: Any, size: int) -> Any:
-    """The encoder, fitted to the environment's observations where it was not fitted before."""
+def _fitted(encoder: Any, env: Any, flat: Flattener) -> Any:
+    """A copy of the encoder, fitted to the environment's observations where it was not fitted before."""
     made = as_encoder(encoder)
     if not hasattr(made, "n_features_out_"):
-        made = made.for_space(env.single_observation_space if is_vector(env) else env.observation_space)
-    if made.n_features_in_ != size:
-        raise ValueError(f"encoder: it takes {made.n_features_in_} numbers, an observation of env has {size}")
-    return made
+        return made.for_space(env.single_observation_space if is_vector(env) else env.observation_space)
+    if made.n_features_in_ != flat.size:
+        raise ValueError(f"encoder: it takes {made.n_features_in_} numbers, an observation of env has {flat.size}")
+    made.check_space(flat)
+    return own_copy(made)

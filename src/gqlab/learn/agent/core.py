@@ -8,42 +8,44 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gqlab.algorithms import QRC, Algorithm, GreedyGQ, QLearning, Sarsa, VRGreedyGQ
+from gqlab.algorithms import Algorithm
+from gqlab.algorithms.places import Place, Way, way_in
 from gqlab.algorithms.schedules import LinearDecay, join_schedules
 from gqlab.encoders.foreign import Foreign
-from gqlab.engine.memory import part
-from gqlab.estimators.plain import Plain
-from gqlab.estimators.svrg import SVRG
+from gqlab.engine.memory import declared
+from gqlab.estimators.needs import Need
 from gqlab.estimators.traces import Traces
 from gqlab.learn.agent.live import N_COUNTS, AtOnce, CopyRule, Exploration, Live, Recent, TakenRule
-from gqlab.learn.fit.passes import lagged_point
+from gqlab.learn.fit.passes import form_for, live_part, point_for, trace_values, values_of
 from gqlab.operators import Greedy, Operator
 from gqlab.operators.switch import join_operators
 from gqlab.rules.blocks import BinaryBlocks, DenseBlocks
-from gqlab.rules.dispatch import parameters
 from gqlab.rules.gradient import Samples
 from gqlab.rules.memory import Sizes
 from gqlab.samples.streams import RunIdentity
 from gqlab.samples.tables import per_problem
 from gqlab.support import checks
 
-#: The algorithms that learn beside an environment.
-LIVE_ALGORITHMS = (GreedyGQ, VRGreedyGQ, QRC, QLearning, Sarsa)
-
-#: Of the value of a binary feature: traces below are dropped, which makes a step cheaper.
-LEAST_TRACE = 1e-4
-
-#: Dense features are all traced anyway: only what arithmetic would be slow with is dropped.
-LEAST_DENSE_TRACE = 1e-100
+#: What an environment can be asked for: the next sample when it is there, and the last M of them.
+AGENT = Place("gqlab.Agent", frozenset({Need.BATCH, Need.EPISODES, Need.NEXT_ACTION, Need.CPU}))
 
 
-def check_live(algorithm: Algorithm) -> None:
-    """Raise ``ValueError`` where an algorithm does not run beside an environment."""
-    known = ", ".join(kind.__name__ for kind in LIVE_ALGORITHMS)
-    if type(algorithm) not in LIVE_ALGORITHMS:
-        raise ValueError(f"algorithm is {checks.shown(algorithm)}: an agent runs {known}")
-    if isinstance(algorithm, VRGreedyGQ) and not algorithm.as_in_the_paper:
-        raise ValueError("algorithm: an agent runs VRGreedyGQ with growth=1 and keep='new' alone")
+def way_beside(algorithm: Algorithm) -> Way:
+    """How an algorithm runs beside an environment; ``ValueError`` where it does not."""
+    way = way_in(AGENT, algorithm)
+    if Need.BATCH in way.needs and algorithm.epoch_size < 1:
+        raise ValueError(f"algorithm is {checks.shown(algorithm)}: it has batches, but its epoch_size is 0")
+    return way
+
+
+def with_step_sizes(algorithm: Algorithm, encoder: Any) -> Algorithm:
+    """The algorithm with a number for each step size that was not given: features must be known to have ‖φ‖ ≤ 1."""
+    if None not in (algorithm.eta_theta, algorithm.eta_omega):
+        return algorithm
+    if isinstance(encoder, Foreign) or not getattr(encoder, "scale", True):
+        name = "eta_theta" if algorithm.eta_theta is None else "eta_omega"
+        raise ValueError(f"{name} is None: features of {checks.shown(encoder)} have any length, so give a step size")
+    return algorithm.for_norm(1.0)
 
 
 def features_of(encoder: Any, n_observations: int, n_actions: int) -> Any:
@@ -74,25 +76,31 @@ def make_live(
     seed: int,
 ) -> Live:
     """The parts of an agent at its beginning."""
-    A, M = n_actions, algorithm.batch_size
+    way = way_beside(algorithm)
+    A, M = n_actions, algorithm.epoch_size if Need.BATCH in way.needs else 0
     d, n = A * encoder.n_features_out_, n_envs + M  # n: samples, one for each environment and those of a batch
     checks.memory("encoder", encoder, 6 * d)
+    follows = Need.NEXT_ACTION in way.needs
     samples = samples_of(features_of(encoder, 2 * n, A), target, n, A)
-    if isinstance(algorithm, Sarsa):
+    if follows:
         samples = samples._replace(operator=TakenRule(np.zeros(2 * n, dtype=np.int64)))
     binary = encoder.kind == "binary"
+    kind = form_for(way.estimator, samples.features)
+    values = trace_values(encoder, algorithm, discount) if kind is Traces else values_of(algorithm, kind)
+    sizes = Sizes(d, A, 2 * n, n, 0, values, n_envs)
+    checks.memory("algorithm", algorithm, sum(array.size for array in declared(kind, sizes).values()))
     return Live(
         encoder=compiled_encoder(encoder),
         samples=samples,
         stream=Recent(per_problem([n_envs]), per_problem([M])) if M else AtOnce(np.zeros(1)),
-        estimator=_estimator(encoder, algorithm, discount, Sizes(d, A, 2 * n, n_envs, 0, _most(algorithm))),
-        point=lagged_point(d, drifts=algorithm.estimator is SVRG),
+        estimator=live_part(kind, sizes, values),
+        point=point_for(kind, d, A),
         schedule=join_schedules([algorithm], [1], np.float64),
-        exploration=exploration_of(epsilon, algorithm, target),
+        exploration=exploration_of(epsilon, follows, target),
         identity=RunIdentity(np.uint64(seed), np.int64(0)),
         places=samples.features.places if binary else np.zeros(0, dtype=np.int32),
         value=np.zeros(0) if binary else samples.features.value,
-        taken=samples.operator.action if isinstance(algorithm, Sarsa) else np.zeros(2 * n, dtype=np.int64),
+        taken=samples.operator.action if follows else np.zeros(2 * n, dtype=np.int64),
         counts=np.zeros(N_COUNTS, dtype=np.int64),
         discount=np.array([discount]),
         offset=np.zeros(1),
@@ -138,27 +146,12 @@ def exchange(n_envs: int, size: int) -> dict[str, Any]:
     }
 
 
-def exploration_of(epsilon: LinearDecay, algorithm: Algorithm, target: Operator) -> Any:
+def exploration_of(epsilon: LinearDecay, follows: bool, target: Operator) -> Any:
     kind: Any = Exploration
     first, last, over = (np.array([value]) for value in (epsilon.first, epsilon.last, epsilon.over))
     is_greedy = type(target) is Greedy
-    cuts = is_greedy and not isinstance(algorithm, Sarsa)
+    cuts = is_greedy and not follows
     return kind(first, last, over, per_problem([not is_greedy]), per_problem([cuts]))
-
-
-def _most(algorithm: Algorithm) -> dict[str, Any]:
-    return {name: getattr(algorithm, name) for name in parameters(algorithm.estimator)}
-
-
-def _estimator(encoder: Any, algorithm: Algorithm, discount: float, sizes: Sizes) -> Any:
-    if algorithm.trace > 0:
-        least = LEAST_TRACE * encoder.value_ if encoder.kind == "binary" else LEAST_DENSE_TRACE
-        values = {"trace": algorithm.trace, "gamma": discount, "least": least}
-        checks.memory("algorithm", algorithm, 2 * sizes.samples * sizes.d)
-        return part(Traces, sizes, **{name: np.array([value]) for name, value in values.items()})
-    kind: Any = algorithm.estimator
-    assert kind in (Plain, SVRG)
-    return part(kind, sizes, **{name: np.array([value]) for name, value in sizes.most.items()})
 
 
 def arrays_of(value: Any, name: str = "") -> Iterator[tuple[str, NDArray[Any]]]:

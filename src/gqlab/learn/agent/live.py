@@ -16,7 +16,7 @@ import numpy as np
 from gqlab.algorithms.schedules import rates_at
 from gqlab.encoders.base import encode_row
 from gqlab.engine.compiled import entry
-from gqlab.estimators.base import begin, move, step
+from gqlab.estimators.base import begin, next_begin, step
 from gqlab.rules.averages import acting
 from gqlab.rules.dispatch import at, by_type, rule
 from gqlab.rules.gradient import act, action_values
@@ -255,10 +255,24 @@ class AtOnce(NamedTuple):
 
     nothing: Any
 
+    def start(self, run):
+        return np.uint32(0)
+
+    def draw(self, run, cursor, t):
+        return cursor, cursor  # sample e of environment e, which is the cursor
+
+    def trajectory_of(self, x):
+        return np.int64(x)
+
     def take_in(self, live, e, d, A):
         estimator, samples, schedule = at(live.estimator, 0), at(live.samples, 0), at(live.schedule, 0)
-        rates = rates_at(schedule, live.counts[UPDATES], live.point.answer)
-        if move(estimator, samples, e, live.point, rates, d, A):
+        world = World(samples, live.stream, live.identity, live.stop)
+        u, cursor = live.counts[UPDATES], np.uint32(e)
+        if u == next_begin(estimator, u):
+            cursor = begin(estimator, world, live.point, cursor, u, d, A)
+        rates = rates_at(schedule, u, live.point.answer)
+        finite, cursor = step(estimator, world, live.point, cursor, u, rates, d, A)
+        if finite:
             live.counts[UPDATES] += 1
         else:
             live.counts[DIVERGED] = live.counts[STEPS]

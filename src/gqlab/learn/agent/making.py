@@ -7,20 +7,20 @@ from typing import Any
 
 import numpy as np
 
-from gqlab.algorithms import Algorithm, QLearning, Sarsa
+from gqlab.algorithms import Algorithm, QLearning
+from gqlab.algorithms.places import Way
 from gqlab.algorithms.schedules import LinearDecay, join_schedules
 from gqlab.encoders.foreign import Foreign
-from gqlab.engine.memory import part
+from gqlab.estimators.needs import Need
 from gqlab.estimators.plain import Plain
 from gqlab.learn.agent.core import compiled_encoder, exchange, exploration_of, features_of, samples_of
 from gqlab.learn.agent.keeping import N_MARKS, Keeping
 from gqlab.learn.agent.live import N_COUNTS, Live
-from gqlab.learn.agent.replay import OVER_KEPT, Refit, Replay
+from gqlab.learn.agent.replay import Refit, Replay
 from gqlab.learn.agent.room import FIRST_ROOM
-from gqlab.learn.fit.passes import lagged_point
+from gqlab.learn.fit.passes import lagged_point, live_part, values_of
 from gqlab.operators import EpsilonGreedy, Operator
 from gqlab.rules.averages import FADED, N_PACE, RATE, WEIGHT_OF_V, FollowedLagged, FollowedScaled
-from gqlab.rules.dispatch import parameters
 from gqlab.rules.lagged import LaggedPoint
 from gqlab.rules.memory import Sizes
 from gqlab.rules.vectors import N
@@ -42,6 +42,7 @@ class AgentSettings:
     epsilon: LinearDecay
     seed: int
     replay: Replay | Refit
+    way: Way
 
     @property
     def d(self) -> int:
@@ -58,9 +59,11 @@ def begin_at(live: Live, encoder: Any, n_actions: int, value: float) -> None:
     if encoder.kind != "binary":
         live.offset[0] = value
         return
-    theta.u[:] = value / (encoder.n_active_ * encoder.value_)
-    theta.numbers[N] = theta.u @ theta.u
-    if theta.numbers[N] > radius**2:
+    entries = theta if isinstance(theta, np.ndarray) else theta.u
+    entries[:] = value / (encoder.n_active_ * encoder.value_)
+    if entries is not theta:
+        theta.numbers[N] = entries @ entries
+    if entries @ entries > radius**2:
         raise ValueError(f"initial_value is {value:g}: θ begins outside the ball of radius {radius:g}")
 
 
@@ -68,21 +71,24 @@ def make_keeping_live(made: AgentSettings) -> Live:
     """The parts of an agent that replays, at its beginning."""
     encoder, A, d = made.encoder, made.n_actions, made.d
     checks.memory("encoder", encoder, 8 * d)
-    algorithm: Algorithm = QLearning(1.0) if isinstance(made.replay, Refit) else made.algorithm.for_norm(1.0)
+    algorithm: Algorithm = QLearning(1.0) if isinstance(made.replay, Refit) else made.algorithm
+    follows = Need.NEXT_ACTION in made.way.needs
     n = FIRST_ROOM
-    target = EpsilonGreedy(made.epsilon.first) if isinstance(algorithm, Sarsa) else made.target
+    target = EpsilonGreedy(made.epsilon.first) if follows else made.target
     samples = samples_of(features_of(encoder, n, A), target, n, A)
-    epsilon = samples.operator.epsilon if isinstance(algorithm, Sarsa) else np.zeros(1)
-    estimator = _estimator(algorithm, Sizes(d, A, 0, n))
+    epsilon = samples.operator.epsilon if follows else np.zeros(1)
+    kind: Any = Plain if made.way.estimator is None else made.way.estimator
+    values = values_of(algorithm, kind)
+    estimator = live_part(kind, Sizes(d, A, 0, n, 0, values), values)
     binary = encoder.kind == "binary"
     return Live(
         encoder=compiled_encoder(encoder),
         samples=samples,
         stream=_keeping(made, n),
         estimator=estimator,
-        point=_point(d, not isinstance(estimator, Plain), getattr(made.replay, "average", 0.0)),
+        point=_point(d, kind.drifts(), getattr(made.replay, "average", 0.0)),
         schedule=join_schedules([algorithm], [1], np.float64),
-        exploration=exploration_of(made.epsilon, algorithm, made.target),
+        exploration=exploration_of(made.epsilon, follows, made.target),
         identity=RunIdentity(np.uint64(made.seed), np.int64(0)),
         places=samples.features.places if binary else np.zeros(0, dtype=np.int32),
         value=np.zeros(0) if binary else samples.features.value,
@@ -125,13 +131,6 @@ def _keeping(made: AgentSettings, n: int) -> Keeping:
         "marks": np.zeros(N_MARKS, dtype=np.int64),
     }
     return kind(**numbers, **arrays)
-
-
-def _estimator(algorithm: Any, sizes: Sizes) -> Any:
-    kind: Any = OVER_KEPT[algorithm.estimator]
-    most = {name: getattr(algorithm, name) for name in parameters(kind)}
-    sizes = Sizes(sizes.d, sizes.A, sizes.states, sizes.samples, 0, most)
-    return part(kind, sizes, **{name: np.array([value]) for name, value in most.items()})
 
 
 def _point(d: int, drifts: bool, average: float) -> LaggedPoint:

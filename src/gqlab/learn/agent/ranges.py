@@ -90,6 +90,9 @@ def check_numbers(live: Live, made: Live, K: int, A: int) -> None:
 
 def _check(name: str, array: NDArray[Any], known: Known) -> None:
     ends = [end for end in BELOW if f".{name}".endswith(f".{end}")]
+    own = type(known.live.estimator).__module__.partition(".")[0] == "gqlab"
+    if name.startswith("estimator.") and not own:
+        return  # whoever wrote an estimator knows what its numbers may be
     if not ends:
         raise ValueError(f"the file holds {name}, whole numbers of which nothing is known")
     below = BELOW[max(ends, key=len)](known)

@@ -18,6 +18,7 @@ from gqlab.learn.agent.saved import FORMAT as AGENT
 from gqlab.learn.environments import env_of, make_env
 from gqlab.learn.linear_q import FORMAT, LinearQ
 from gqlab.learn.playing import Evaluation, play
+from gqlab.operators import Operator
 from gqlab.support import checks
 from gqlab.support.files import one_line, read_arrays, write_whole
 
@@ -30,7 +31,7 @@ COLOURS = 64
 SUFFIXES = (".gif", ".mp4")
 
 
-def read_policy(path: Path) -> tuple[LinearQ, dict[str, Any] | None]:
+def read_policy(path: Path, operators: Sequence[type[Operator]] | None = None) -> tuple[LinearQ, dict[str, Any] | None]:
     """The model in a file that a LinearQ or an Agent saved, and how its environment is made, where the file knows."""
     other = f"model is {path}, which is neither a LinearQ nor an Agent that gqlab saved"
     try:
@@ -41,10 +42,10 @@ def read_policy(path: Path) -> tuple[LinearQ, dict[str, Any] | None]:
     if kind == AGENT:
         from gqlab.learn.agent.agent import Agent
 
-        return Agent.load(path).model, recipe
+        return Agent.load(path, operators=operators).model, recipe
     if kind != FORMAT:
         raise ValueError(other)
-    model = LinearQ.load(path)  # the environment is named in its metadata
+    model = LinearQ.load(path, operators=operators)  # the environment is named in its metadata
     return model, model.metadata.get("env")
 
 

@@ -5,14 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from gqlab import algorithms
 from gqlab.algorithms import Algorithm
-from gqlab.estimators.kept import SAGAKept, SVRGKept
-from gqlab.estimators.plain import Plain
-from gqlab.estimators.saga import SAGA
-from gqlab.estimators.svrg import SVRG
-from gqlab.learn.fit.fitted import LSPI, FittedQ
-from gqlab.learn.fit.fitting import SOLVERS
+from gqlab.algorithms.places import Place, Way
+from gqlab.estimators.needs import Need, needs_of
 from gqlab.support import checks
 
 #: What is drawn.
@@ -21,8 +16,8 @@ SAMPLING = ("uniform", "recent")
 #: No step makes more updates, and no window is longer.
 MOST_UPDATES, MOST_STEPS = 2**20, 2**15
 
-#: What an estimator is over samples that are kept.
-OVER_KEPT = {Plain: Plain, SAGA: SAGAKept, SVRG: SVRGKept}
+#: What an agent offers that keeps its transitions, and draws from them; Sarsa's next action is that of its own policy.
+REPLAYING = Place("gqlab.Replay", frozenset({Need.KEPT, Need.NEXT_ACTION, Need.CPU}))
 
 
 class KeepingSettings:
@@ -135,40 +130,34 @@ def replay_from_dict(values: Any) -> Replay | Refit | None:
     return kind(**given)
 
 
-def algorithm_to_dict(algorithm: Any) -> dict[str, Any]:
-    """An algorithm, or a solver, ready for JSON."""
-    if isinstance(algorithm, Algorithm):
-        return algorithm.to_dict()
-    return {"name": type(algorithm).__name__, **asdict(algorithm)}
-
-
-def algorithm_from_dict(values: Any) -> Any:
-    """What :func:`algorithm_to_dict` wrote."""
-    solvers = {kind.__name__: kind for kind in (FittedQ, LSPI)}
-    given = dict(values)
-    kind = solvers.get(given.pop("name", None))
-    return algorithms.from_dict(values) if kind is None else kind(**given)
-
-
-def check_replay(replay: Any, algorithm: Any) -> None:
-    """``ValueError`` where an algorithm does not go with a way of replay."""
-    if replay is None:
-        return
+def way_over_kept(replay: Any, algorithm: Algorithm) -> Way:
+    """How an algorithm runs over what an agent keeps; ``ValueError`` where it does not."""
     checks.instance("replay", replay, KeepingSettings, "a gqlab.Replay or a gqlab.Refit")
     if isinstance(replay, Refit):
-        if not isinstance(algorithm, SOLVERS):
-            known = ", ".join(kind.__name__ for kind in SOLVERS)
-            raise ValueError(f"algorithm is {checks.shown(algorithm)}: with Refit, expected one of {known}")
-        return
-    if isinstance(algorithm, Algorithm) and algorithm.trace > 0:
-        raise ValueError(f"trace is {algorithm.trace:g}: with replay there are no traces; n_step takes their place")
-    estimator = getattr(algorithm, "estimator", None)
-    if estimator not in OVER_KEPT:
+        solving = [way for way in algorithm.ways if way.estimator is None]
+        if not solving:
+            raise ValueError(f"algorithm is {checks.shown(algorithm)}: with Refit, expected a solver such as FittedQ()")
+        return solving[0]
+    if algorithm.trace_decay > 0:
+        raise ValueError(f"trace is {algorithm.trace_decay:g}: with replay there are no traces; n_step replaces them")
+    forms = [form for way in algorithm.ways if (form := _over_kept(way)) is not None and not REPLAYING.unmet(form)]
+    if not forms:
         raise ValueError(f"algorithm is {checks.shown(algorithm)}, which has no form over transitions that are kept")
-    if replay.sampling != "uniform" and OVER_KEPT[estimator] is not Plain:
+    [way] = forms
+    if replay.sampling != "uniform" and Need.KEPT in way.needs:
         raise ValueError(
             f"sampling is {replay.sampling!r}: the mean of {type(algorithm).__name__} is over all transitions alike; "
             "keep the newest alone with size"
         )
     if getattr(algorithm, "growth", 1.0) != 1.0:
-        raise ValueError(f"growth is {algorithm.growth:g}: with replay epochs grow with what is kept, expected 1")
+        raise ValueError(f"growth is {algorithm.growth:g}: with replay epochs grow with what is kept, expected 1")  # type: ignore[attr-defined]
+    return way
+
+
+def _over_kept(way: Way) -> Way | None:
+    """A way of running an algorithm, over samples that are drawn from those kept; None where there is none."""
+    kind = way.estimator
+    if hasattr(kind, "kept_form"):
+        return Way(kind.kept_form(), needs_of(kind.kept_form()))
+    steps_alone = hasattr(kind, "drifts") and not any(hasattr(kind, name) for name in ("begin", "answer"))
+    return way if steps_alone else None

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gqlab.algorithms import LeastSquaresGreedyGQ
 from gqlab.data.transitions import Transitions
 from gqlab.encoders.foreign import Foreign
 from gqlab.engine.held import hold
@@ -28,7 +27,7 @@ from gqlab.learn.agent.replay import Refit, Replay
 from gqlab.learn.agent.room import first_needed, keeps, with_room
 from gqlab.learn.agent.segments import Segment
 from gqlab.learn.fit.empirical import Empirical
-from gqlab.learn.fit.fitted import descend
+from gqlab.learn.fit.fitted import solve
 from gqlab.learn.fit.log_table import Encoded
 from gqlab.rules.averages import average_entry
 from gqlab.rules.vectors import LAG, SCALE, N
@@ -40,9 +39,6 @@ if TYPE_CHECKING:
 
 #: Rows of a log that are taken in at one go: Ctrl-C waits no longer.
 CHUNK = 2000
-
-#: Steps of a search for the least J, at most.
-MOST_STEPS = 100
 
 
 class Replaying:
@@ -129,20 +125,14 @@ class Replaying:
         log = _encoded(live, self.n_actions)
         if not len(log.action):
             return
-        found, diverged = _solve(self.algorithm, log, self, theta.u.reshape(self.n_actions, -1).copy())
+        data = Empirical(log, self.encoder, self.target, self.n_actions)
+        found, diverged = solve(self.algorithm, data, theta.u.reshape(self.n_actions, -1).copy(), lambda _: True)
         if diverged:
             live.counts[DIVERGED] = max(self._worker.steps, 1)
             return
         theta.u[:] = found.reshape(-1)
         theta.numbers[N] = theta.u @ theta.u
         live.counts[UPDATES] += 1
-
-
-def _solve(algorithm: Any, log: Encoded, agent: Replaying, theta: FloatArray) -> tuple[FloatArray, bool]:
-    data = Empirical(log, agent.encoder, agent.target, agent.n_actions)
-    if isinstance(algorithm, LeastSquaresGreedyGQ):
-        return descend(data, theta, MOST_STEPS, lambda _: True), False
-    return algorithm.fit(data, theta, lambda _: True)
 
 
 def _encoded(live: Live, A: int) -> Encoded:
@@ -203,12 +193,14 @@ def transitions_of(live: Live, n_actions: int) -> Transitions:
     return made
 
 
-def values_of(vector: Any) -> FloatArray:
-    """The entries of a scaled, or lagged, vector."""
+def entries_of(vector: Any) -> FloatArray:
+    """The entries of a vector: an array, or a scaled, or lagged, one."""
+    if isinstance(vector, np.ndarray):
+        return vector.copy()
     a, c = vector.numbers[SCALE], vector.numbers[LAG]
     return a * (vector.u + c * vector.g) if hasattr(vector, "g") else a * vector.u
 
 
 def average_of(vector: Any) -> FloatArray:
-    """The entries of its average; its own, where it has none."""
-    return average_entry(vector, slice(None)) if hasattr(vector, "pace") else values_of(vector)
+    """The entries of the average of a vector that has one."""
+    return average_entry(vector, slice(None))

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gqlab import algorithms
 from gqlab.algorithms.schedules import LinearDecay
-from gqlab.learn.agent.replay import algorithm_from_dict, algorithm_to_dict, replay_from_dict
+from gqlab.learn.agent.replay import replay_from_dict
 from gqlab.learn.agent.saved_parts import restore_parts, saved_parts
 from gqlab.learn.agent.segments import FOLDER
 from gqlab.learn.agent.workers import SingleWorker
@@ -56,7 +57,7 @@ def save_agent(agent: Agent, path: str | os.PathLike[str], in_segments: bool = F
     header = {
         "format": FORMAT,
         "encoder": encoder_to_dict(agent.encoder),
-        "algorithm": algorithm_to_dict(agent.algorithm),
+        "algorithm": agent.algorithm.to_dict(),
         "target": operator_to_dict(agent.target),
         "discount": agent.discount,
         "epsilon": asdict(agent.epsilon),
@@ -110,7 +111,7 @@ def load_agent(
 
 def _arguments(header: dict[str, Any], encoder: Any, operators: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """What the agent was made with."""
-    return (saved_encoder(header, encoder), algorithm_from_dict(header["algorithm"])), {
+    return (saved_encoder(header, encoder), algorithms.from_dict(header["algorithm"])), {
         "discount": header["discount"],
         "epsilon": LinearDecay(**header["epsilon"]),
         "target": operator_from_dict(header["target"], operators),

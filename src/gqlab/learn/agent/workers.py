@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from gqlab.encoders.foreign import Foreign
-from gqlab.encoders.spaces import Flattener
+from gqlab.encoders.one_hot import OneHot
+from gqlab.encoders.spaces import Flattener, flags_of, reward_of, rewards_of
 from gqlab.engine.held import hold
 from gqlab.learn.agent.live import BEGAN, ENDED, ENDED_ALONE, NOT_FINITE, STEPPED, Live, live_step
 from gqlab.learn.agent.room import keeps
@@ -49,7 +50,7 @@ class Episodes:
 class Featured:
     """Observations as the features of an encoder that has no compiled part; with ``raw`` their own numbers behind."""
 
-    def __init__(self, flat: Flattener, encoder: Foreign, raw: bool) -> None:
+    def __init__(self, flat: Flattener, encoder: Any, raw: bool = False) -> None:
         self.flat, self.encoder, self.raw = flat, encoder, raw
 
     def write(self, observation: Any, out: FloatArray) -> None:
@@ -69,6 +70,24 @@ class Featured:
         return np.hstack([features, numbers]) if self.raw else features
 
 
+class Known(Featured):
+    """Observations as they are, each number one that a ``OneHot`` knows: of spaces that do not say what they may be."""
+
+    encoder: Any
+
+    def flatten(self, observation: Any) -> FloatArray:
+        """Of one observation, (size,)."""
+        row = self.flat.flatten(observation)
+        self.encoder.encode(row)
+        return row
+
+    def flatten_batch(self, observation: Any) -> FloatArray:
+        """Of the observations of a vector environment, (n, size)."""
+        rows = self.flat.flatten_batch(observation)
+        self.encoder.encode_batch(rows)
+        return rows
+
+
 class Worker:
     """What both kinds of environments have in common."""
 
@@ -81,7 +100,11 @@ class Worker:
         self.flat, self.A = single_spaces(env)
         self.d = self.A * encoder.n_features_out_
         #: What the compiled step is shown.
-        self.shown = Featured(self.flat, encoder, keeps(live)) if isinstance(encoder, Foreign) else self.flat
+        self.shown: Any = self.flat
+        if isinstance(encoder, Foreign):
+            self.shown = Featured(self.flat, encoder, keeps(live))
+        elif isinstance(encoder, OneHot) and not (self.flat.whole & np.isfinite(self.flat.high - self.flat.low)).all():
+            self.shown = Known(self.flat, encoder)
         self.steps = 0
         self.held = hold(live)
 
@@ -100,6 +123,13 @@ class Worker:
         """An observation of the environment as a vector, or several of them, also as rows already, as rows."""
         rows, single = self.flat.rows(observation)
         return rows[0] if single else rows
+
+    def see(self, observation: Any, out: FloatArray) -> None:
+        """Put what the compiled step is shown of an observation into ``out``."""
+        try:
+            self.shown.write(observation, out)
+        except ValueError as error:
+            raise ValueError(f"env: after step {self.steps}: {error}") from None
 
     def check(self, reward: Any) -> None:
         """``ValueError`` where an environment has shown a number that is not finite; nothing was learned from it."""
@@ -138,7 +168,7 @@ class SingleWorker(Worker):
         return observation
 
     def _advance(self, until: int, heard: Heard, agent: Any) -> bool:
-        live, held, write, d, A = self.live, self.held, self.shown.write, self.d, self.A
+        live, held, write, d, A = self.live, self.held, self.see, self.d, self.A
         env, actions = self.env, self.actions
         if not self.begun:
             write(self.begin(), live.observation)
@@ -151,10 +181,11 @@ class SingleWorker(Worker):
             actions.append(action)
             observation, reward, terminated, truncated, _ = env.step(action)
             self.steps += 1
-            self.total += float(reward)
+            reward = reward_of(reward, self.steps)
+            self.total += reward
             write(observation, live.observation)
             live.reward[0] = reward
-            live.terminated[0] = terminated
+            live.terminated[0] = bool(terminated)
             if not (terminated or truncated):
                 live.status[0] = STEPPED
                 live_step(held, d, A)
@@ -208,15 +239,19 @@ class VectorWorker(Worker):
 
     def _rows(self, observation: Any) -> FloatArray:
         try:
-            return self.shown.flatten_batch(observation)
+            rows = self.shown.flatten_batch(observation)
         except ValueError as error:
             raise ValueError(f"env: after step {self.steps}: {error}") from None
+        if len(rows) != self.width:
+            raise ValueError(f"env: after step {self.steps}: {len(rows)} observations, expected {self.width}")
+        return rows
 
     def _step(self, heard: Heard, agent: Any) -> bool:
         live = self.live
         observation, reward, terminated, truncated, info = self.env.step(live.action.copy())
-        rows = self._rows(observation)
-        done = terminated | truncated
+        rows, reward = self._rows(observation), rewards_of(reward, self.width)
+        terminated = flags_of("terminated", terminated, self.width)
+        done = terminated | flags_of("truncated", truncated, self.width)
         began = self.over.copy()  # NEXT_STEP: such a step only began an episode, whatever its action was
         live.status[:] = np.where(began, BEGAN, np.where(done, ENDED if self.same_step else ENDED_ALONE, STEPPED))
         live.reward[:] = reward

@@ -11,14 +11,16 @@ from typing import Any
 
 import numpy as np
 
-from gqlab.algorithms import Algorithm, LeastSquaresGreedyGQ, VRGreedyGQ
+from gqlab.algorithms import Algorithm, check_algorithm
+from gqlab.algorithms.places import Place, Way, way_in
 from gqlab.data.encoding import fit_encoder
 from gqlab.data.parquet import ParquetFiles
 from gqlab.data.transitions import Transitions
+from gqlab.estimators.needs import Need
 from gqlab.learn.fit.fitted import check_joint
-from gqlab.learn.fit.fitting import IN_PASSES, ONE_BY_ONE, SOLVERS, Fitting
+from gqlab.learn.fit.fitting import Fitting
 from gqlab.learn.fit.log_table import Target, check_target
-from gqlab.learn.fit.shared_fit import SHARED, SharedFit
+from gqlab.learn.fit.shared_fit import SharedFit
 from gqlab.learn.linear_q import LinearQ
 from gqlab.operators import Greedy
 from gqlab.support import checks
@@ -32,6 +34,14 @@ from gqlab.tasks.processes import Processes
 #: Which row may come next.
 ORDERS = ("shuffled", "drawn", "in order")
 
+#: Passes over the rows, where nothing else is said.
+PASSES = 10
+
+#: What rows in memory can be asked for, what files that are read as they stand, and what workers that share files.
+MEMORY = Place("gqlab.fit", frozenset(Need) - {Need.BEHAVIOR, Need.SIMULATION})
+FILES = Place("gqlab.fit over files", frozenset({Need.EPISODES, Need.NEXT_ACTION, Need.WHOLE_MEAN, Need.CPU}))
+SHARED = Place("gqlab.fit with an engine", frozenset({Need.WHOLE_MEAN, Need.SUMS, Need.CPU}))
+
 
 def fit(
     data: Transitions,
@@ -40,7 +50,7 @@ def fit(
     target: Any = None,
     *,
     discount: float = 0.99,
-    n_passes: int = 10,
+    n_passes: int | None = None,
     seed: int = 0,
     rows: str | None = None,
     theta0: Any = None,
@@ -56,33 +66,36 @@ def fit(
     encoder : encoder
         Such as :class:`gqlab.Fourier`, or any scikit-learn transformer. One that is not fitted is fitted to the data's
         observations.
-    algorithm : algorithm
-        GreedyGQ, QRC, QLearning, AveragedGreedyGQ: in passes over the rows, also of files that do not fit the memory.
-        VRGreedyGQ (whose batches are the next rows), StreamingGreedyGQ: in passes over rows that do.
-        LeastSquaresGreedyGQ, FittedQ, LSPI: solve for θ, with matrices of all features. Step sizes that were not given
-        are divided by the largest ‖φ‖².
+    algorithm : Algorithm
+        Any but those that need a simulation: docs/algorithms.md has the table. In passes over the rows, those that take
+        one row at a time also over files that do not fit the memory; for others files are read into it. ``FittedQ``,
+        ``LSPI`` and ``LeastSquaresGreedyGQ`` solve for θ, with matrices of all features. Traces take the rows in the
+        order of time, and begin anew with every episode. Step sizes that were not given are divided by the largest
+        ‖φ‖².
     target : Operator or policy
         :class:`gqlab.Greedy` by default: control. A policy is evaluated: a LinearQ, an Agent, a function of
         observations (n, size) that gives probabilities (n, n_actions), a FixedPolicy or a table like its own.
     discount : float
-    n_passes : int
-        Passes over the rows; not read by the solvers.
+    n_passes : int, optional
+        Passes over the rows, default 10. Of WholeDataVRGreedyGQ a pass is an epoch.
     seed : int
         Of the order of the rows, and of the indices that batches draw.
     rows : {"shuffled", "drawn", "in order"}, optional
         Which row comes next: in an order that is drawn once, the default where they are in memory; any of them, each
-        time anew, as the theory has it; or as they stand, the default for files that are read part by part.
+        time anew, as the theory has it; or as they stand, the default for files that are read part by part and for
+        traces.
     theta0 : (n_actions, K) array, optional
     progress : bool, optional
         A progress bar on stderr; by default where that is a terminal.
     checkpoint : path, optional
-        A file that is written after every pass; the same call goes on from there. The solvers do not read it.
+        A file that is written after every pass; the same call goes on from there.
     engine : {"threads", "processes", "ray"} or gqlab.tasks.Engine, optional
         The rows of Parquet files are shared among workers, which read, check and encode them: for data that do not fit
-        one machine. θ is the same to the last digit, whatever the number of workers. GreedyGQ, QRC, QLearning,
-        AveragedGreedyGQ: as without, on rows that are sent ahead. VRGreedyGQ: the batch of an epoch is all the data,
-        whose means are a sum over the workers; then follow ``batch_size`` updates, along rows drawn from all of them.
-        A pass is such an epoch. LeastSquaresGreedyGQ: a sum over the workers for each J and ∇J.
+        one machine. θ is the same to the last digit, whatever the number of workers. Algorithms that take one row at a
+        time go along rows that are sent ahead; the means of WholeDataVRGreedyGQ, and each J and ∇J of
+        LeastSquaresGreedyGQ, are sums over the workers.
+
+    What a solver does not use (``n_passes``, ``rows``, ``checkpoint``) must not be given with one.
 
     Returns
     -------
@@ -103,56 +116,85 @@ def fit(
     """
     checks.instance("data", data, Transitions, "a gqlab.Transitions")
     workers = None if engine is None else engine_of(engine)
+    check_algorithm("algorithm", algorithm)
+    place, way = place_and_way(data, algorithm, workers)
+    if way.estimator is None:
+        _check_solver(algorithm, n_passes=n_passes, rows=rows, checkpoint=checkpoint)
+    order = _order(place, way, algorithm, rows)
     made = fit_encoder(encoder, data)
-    goal = check_target(Greedy() if target is None else target, data.n_actions, data.observation_size)
+    goal = _goal(target, data, way)
     gamma = checks.number("discount", discount, least=0, below=1)
-    kind = Fitting if workers is None else SharedFit
-    run = kind(data, made, _algorithm(algorithm), goal, gamma, checks.integer("seed", seed, least=0))
-    run.theta0 = _first_theta(theta0, data.n_actions, made.n_features_out_, getattr(algorithm, "radius", np.inf))
+    shared = workers is not None or Need.WHOLE_MEAN in way.needs
+    kind = SharedFit if shared else Fitting
+    run = kind(data, made, algorithm, way, goal, gamma, checks.integer("seed", seed, least=0))
+    run.theta0 = _first_theta(theta0, data.n_actions, made.n_features_out_, algorithm.radius)
     run.checkpoint = None if checkpoint is None else _file("checkpoint", checkpoint)
-    run.n_passes = checks.integer("n_passes", n_passes, least=1)
+    run.n_passes = PASSES if n_passes is None else checks.integer("n_passes", n_passes, least=1)
     if progress is not None:
         checks.instance("progress", progress, bool, "True, False or None")
-    if workers is not None:
-        assert isinstance(run, SharedFit)
-        return run.model(_learn_shared(run, workers, rows, progress))
-    streams = not data.in_memory and isinstance(algorithm, ONE_BY_ONE)
-    order = checks.one_of("rows", ("in order" if streams else "shuffled") if rows is None else rows, ORDERS)
-    if streams and order != "in order":
-        raise ValueError(f"rows is {order!r}, but files are read as they stand; fit data.load() instead")
-    with _bar(run.n_passes, progress) as advance_bar:
-        if streams:
+    if isinstance(run, SharedFit):
+        return run.model(_learn_shared(run, engine_of("threads", 1) if workers is None else workers, progress))
+    with _bar(None if run.solves else run.n_passes, progress) as advance_bar:
+        if place is FILES:
             run.look_through()
-            theta = run.in_parts(advance_bar)
-        else:
-            run.load(order)
-            theta = run.solve(advance_bar) if isinstance(algorithm, SOLVERS) else run.in_passes(advance_bar)
-    return run.model(theta)
+            return run.model(run.in_parts(advance_bar))
+        run.load(order)
+        return run.model(run.solve(advance_bar) if run.solves else run.in_passes(advance_bar))
 
 
-def _learn_shared(run: SharedFit, engine: Engine, rows: str | None, progress: bool | None) -> FloatArray:
+def place_and_way(data: Transitions, algorithm: Algorithm, engine: Engine | None) -> tuple[Place, Way]:
+    """Where a fit takes place, and how the algorithm runs there: what files do not offer they may in memory."""
+    if engine is not None:
+        files = data._source
+        if not isinstance(files, ParquetFiles) or not files.reading.as_it_stands:
+            what = "in memory" if data.in_memory else "CSV, a split, or read with gap, ends or drop_nulls"
+            raise ValueError(
+                f"engine: workers share Parquet files as they stand, and data is {what}: to_parquet writes one"
+            )
+        return SHARED, way_in(SHARED, algorithm)
+    if not data.in_memory and any(not FILES.unmet(way) for way in algorithm.ways):
+        return FILES, way_in(FILES, algorithm)
+    return MEMORY, way_in(MEMORY, algorithm)
+
+
+def _check_solver(algorithm: Algorithm, **given: Any) -> None:
+    """``ValueError`` where something is given that a solver cannot use."""
+    for name, value in given.items():
+        if value is not None:
+            raise ValueError(f"{name} is {checks.shown(value)}, but {type(algorithm).__name__} solves for θ at once")
+
+
+def _order(place: Place, way: Way, algorithm: Algorithm, rows: str | None) -> str:
+    """Which row comes next."""
+    in_order = place in (FILES, SHARED) or Need.EPISODES in way.needs
+    order = checks.one_of("rows", ("in order" if in_order else "shuffled") if rows is None else rows, ORDERS)
+    if rows is not None and Need.WHOLE_MEAN in way.needs:
+        raise ValueError(f"rows is {rows!r}, but {type(algorithm).__name__} draws its rows from all the data")
+    if order != "in order" and Need.EPISODES in way.needs:
+        raise ValueError(f"rows is {order!r}, but traces need the rows in the order of time")
+    if order != "in order" and in_order:
+        raise ValueError(f"rows is {order!r}, but files are read as they stand; fit data.load() instead")
+    return order
+
+
+def _goal(target: Any, data: Transitions, way: Way) -> Target:
+    """What is learned."""
+    goal = check_target(Greedy() if target is None else target, data.n_actions, data.observation_size)
+    if Need.NEXT_ACTION in way.needs and type(goal) is not Greedy:
+        raise ValueError(f"target is {checks.shown(goal)}: that of Sarsa is the action that is taken next")
+    return goal
+
+
+def _learn_shared(run: SharedFit, engine: Engine, progress: bool | None) -> FloatArray:
     """θ, with the rows shared among the workers of an engine."""
-    files, algorithm = run.data._source, run.algorithm
-    if not isinstance(files, ParquetFiles) or not files.reading.as_it_stands:
-        what = "in memory" if run.data.in_memory else "CSV, a split, or read with gap, ends or drop_nulls"
-        raise ValueError(
-            f"engine: workers share Parquet files as they stand, and data is {what}: to_parquet writes one"
-        )
-    if not isinstance(algorithm, SHARED):
-        known = ", ".join(kind.__name__ for kind in SHARED)
-        raise ValueError(f"algorithm is {checks.shown(algorithm)}: with an engine, expected one of {known}")
-    if isinstance(algorithm, VRGreedyGQ) and not algorithm.as_in_the_paper:
-        raise ValueError("algorithm: with an engine, VRGreedyGQ takes growth=1 and keep='new' alone")
-    if rows is not None and not (rows == "in order" and isinstance(algorithm, ONE_BY_ONE)):
-        raise ValueError(f"rows is {checks.shown(rows)}, which an engine does not take")
-    if isinstance(algorithm, LeastSquaresGreedyGQ):
-        check_joint(run.A, run.encoder.n_features_out_, "LeastSquaresGreedyGQ")
+    if run.solves:
+        check_joint(run.A, run.encoder.n_features_out_, type(run.algorithm).__name__)
     if isinstance(engine, Processes):
         _check_travels(run.target)
     from threadpoolctl import threadpool_limits  # comes with scikit-learn
 
     with threadpool_limits(1, user_api="blas"), engine, _bar(None, progress, " parts") as advance_bar:
-        run.open(engine, files, advance_bar)
+        run.open(engine, run.data._source, advance_bar)
         run.look_through()
         return run.learn()
 
@@ -171,16 +213,6 @@ def _file(name: str, path: Any) -> Path:
     if not file.parent.is_dir():
         raise ValueError(f"{name} is {str(file)!r}, but there is no folder {str(file.parent)!r}")
     return file
-
-
-def _algorithm(algorithm: Any) -> Any:
-    """The algorithm, checked."""
-    if not isinstance(algorithm, (*IN_PASSES, *SOLVERS)):
-        known = ", ".join(kind.__name__ for kind in (*IN_PASSES, *SOLVERS))
-        raise ValueError(f"algorithm is {checks.shown(algorithm)}, expected one of {known}")
-    if isinstance(algorithm, Algorithm) and algorithm.trace > 0:
-        raise ValueError(f"trace is {algorithm.trace:g}: traces are for gqlab.Agent, which sees whole episodes")
-    return algorithm
 
 
 def _first_theta(theta0: Any, n_actions: int, K: int, radius: float) -> FloatArray:

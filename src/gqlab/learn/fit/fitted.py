@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from functools import singledispatch
 from typing import Any, Protocol
 
 import numpy as np
 import scipy.linalg
 
+from gqlab.algorithms import LSPI, FittedQ, LeastSquaresGreedyGQ
 from gqlab.learn.fit.empirical import MOST_DENSE, Empirical
 from gqlab.support import checks
 from gqlab.support.checks import FloatArray
@@ -25,93 +27,68 @@ TRIALS = (*(4.0**k for k in range(16)), *(4.0**-k for k in range(1, 11)))
 #: A |Q| as large as this counts as diverged: squares of it are still finite.
 TOO_LARGE = 1e150
 
+#: Steps of a search for the least J, at most.
+MOST_STEPS = 100
+
 #: A search on J is over when it no longer falls by this share, or where this share of the first J is left: what
 #: remains is rounding.
 ENOUGH, NOTHING = 1e-10, 1e-24
 
 
-def _check(solver: Any) -> None:
-    """What both solvers are given."""
-    object.__setattr__(solver, "ridge", checks.number("ridge", solver.ridge, least=0))
-    object.__setattr__(solver, "n_iterations", checks.integer("n_iterations", solver.n_iterations, least=1))
+@singledispatch
+def solve(
+    algorithm: Any, data: Any, theta: FloatArray, report: Callable[[FloatArray], bool]
+) -> tuple[FloatArray, bool]:
+    """Solve for θ, from a first one; ``report`` gets every iterate, and ends it by False.
 
-
-@dataclass(frozen=True)
-class FittedQ:
-    """Fitted Q iteration: θ ← the ridge regression of r + γ V̄_{s'}(θ) on φ(s,a), again and again.
-
-    With a given policy as the target it is fitted Q evaluation. Nothing keeps it from diverging: a ridge helps.
-
-    Parameters
-    ----------
-    ridge : float
-        λ of (C + λI) θ = mean φ (r + γV̄), with C = mean φφᵀ.
-    n_iterations : int
-
-    Examples
-    --------
-    >>> import gqlab as gq
-    >>> gq.FittedQ(ridge=1e-3)
-    FittedQ(ridge=0.001, n_iterations=200)
+    Returns the last iterate, and whether the one behind it would have left the finite numbers.
     """
-
-    ridge: float = 1e-4
-    n_iterations: int = 200
-
-    def __post_init__(self) -> None:
-        _check(self)
-
-    def fit(self, data: Empirical, theta: FloatArray, report: Callable[[FloatArray], bool]) -> tuple[FloatArray, bool]:
-        """Iterate from θ; ``report`` gets every iterate, and ends it by False. The last, and whether it diverged."""
-        factors = [_factor(block, self.ridge) for block in _blocks(data)]
-        for _ in range(self.n_iterations):
-            y = data.log.reward + data.log.discount * data.bootstrap(theta).V
-            new = np.stack([solve(mean) for solve, mean in zip(factors, data.block_means(y), strict=True)])
-            if not data.largest_q(new) < TOO_LARGE:
-                return theta, True
-            theta = new
-            if not report(theta):
-                break
-        return theta, False
+    raise ValueError(f"algorithm is {checks.shown(algorithm)}: gqlab.fit does not know how to solve it")
 
 
-@dataclass(frozen=True)
-class LSPI:
-    """Least-squares policy iteration: θ ← the solution of mean δφ = 0 with the weights w of the last θ.
+@solve.register
+def fitted_q(
+    algorithm: FittedQ, data: Empirical, theta: FloatArray, report: Callable[[FloatArray], bool]
+) -> tuple[FloatArray, bool]:
+    """θ ← the ridge regression of r + γ V̄_{s'}(θ) on φ(s,a), again and again."""
+    factors = [_factor(block, algorithm.ridge) for block in _blocks(data)]
+    for _ in range(algorithm.n_iterations):
+        y = data.log.reward + data.log.discount * data.bootstrap(theta).V
+        new = np.stack([invert(mean) for invert, mean in zip(factors, data.block_means(y), strict=True)])
+        if not data.largest_q(new) < TOO_LARGE:
+            return theta, True
+        theta = new
+        if not report(theta):
+            break
+    return theta, False
 
-    Parameters
-    ----------
-    ridge : float
-        λ of (mean φ(φ − γφ̂)ᵀ + λI) θ = mean rφ.
-    n_iterations : int
-        At most; it ends where θ no longer changes.
 
-    Examples
-    --------
-    >>> import gqlab as gq
-    >>> gq.LSPI(ridge=1e-3)
-    LSPI(ridge=0.001, n_iterations=30)
-    """
+@solve.register
+def lspi(
+    algorithm: LSPI, data: Empirical, theta: FloatArray, report: Callable[[FloatArray], bool]
+) -> tuple[FloatArray, bool]:
+    """θ ← the solution of mean δφ = 0 with the weights w of the last θ."""
+    check_joint(data.A, data.K, "LSPI")
+    for _ in range(algorithm.n_iterations):
+        matrix, b = data.linearised(theta)
+        matrix[np.diag_indices(data.d)] += algorithm.ridge
+        new = np.asarray(np.linalg.lstsq(matrix, b, rcond=None)[0], dtype=np.float64).reshape(theta.shape)
+        if not data.largest_q(new) < TOO_LARGE:
+            return theta, True
+        same, theta = np.allclose(theta, new, rtol=1e-9, atol=1e-12), new
+        if not report(theta) or same:
+            break
+    return theta, False
 
-    ridge: float = 1e-4
-    n_iterations: int = 30
 
-    def __post_init__(self) -> None:
-        _check(self)
-
-    def fit(self, data: Empirical, theta: FloatArray, report: Callable[[FloatArray], bool]) -> tuple[FloatArray, bool]:
-        """Iterate from θ; ``report`` gets every iterate, and ends it by False. The last, and whether it diverged."""
-        check_joint(data.A, data.K, "LSPI")
-        for _ in range(self.n_iterations):
-            matrix, b = data.linearised(theta)
-            matrix[np.diag_indices(data.d)] += self.ridge
-            new = np.asarray(np.linalg.lstsq(matrix, b, rcond=None)[0], dtype=np.float64).reshape(theta.shape)
-            if not data.largest_q(new) < TOO_LARGE:
-                return theta, True
-            same, theta = np.allclose(theta, new, rtol=1e-9, atol=1e-12), new
-            if not report(theta) or same:
-                break
-        return theta, False
+@solve.register
+def least_squares(
+    algorithm: LeastSquaresGreedyGQ, data: Any, theta: FloatArray, report: Callable[[FloatArray], bool]
+) -> tuple[FloatArray, bool]:
+    """A search for the least J of all rows."""
+    if algorithm.radius < math.inf:
+        raise ValueError(f"radius is {algorithm.radius:g}, but gqlab.fit searches for the least J without a projection")
+    return descend(data, theta, MOST_STEPS, report), False
 
 
 class Objective(Protocol):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,25 +11,24 @@ from gqlab.algorithms import Algorithm
 from gqlab.algorithms.schedules import join_schedules
 from gqlab.engine.cpu import advance_block, run_apart
 from gqlab.engine.loop import DeviceTask, KeptFirst, Parts, Records, RunPlan, Runs
-from gqlab.engine.memory import part
-from gqlab.estimators.averaged import Averaged
+from gqlab.engine.memory import declared, part
 from gqlab.estimators.base import NEVER, answer
-from gqlab.estimators.plain import Plain
-from gqlab.estimators.streaming import Streaming
-from gqlab.estimators.svrg import SVRG, GivenMeans
 from gqlab.measure.watch import QUANTITIES, Unwatched
+from gqlab.rules.blocks import DenseBlocks
 from gqlab.rules.dispatch import at, parameters
-from gqlab.rules.gradient import Samples
+from gqlab.rules.gradient import Samples, act, action_values
 from gqlab.rules.lagged import LaggedPoint
 from gqlab.rules.memory import Sizes
+from gqlab.rules.point import DensePoint
 from gqlab.rules.vectors import DRIFT_SCALE, N_NUMBERS, SCALE, Lagged, N, Scaled
 from gqlab.samples.random import TRAJECTORY, below, word
 from gqlab.samples.streams import key
 from gqlab.samples.tables import NoTables, Tables, per_problem
+from gqlab.support import checks
 from gqlab.support.checks import FloatArray
 
-#: The estimators whose steps on sparse features cost as much as these have entries, and whether they have a drift.
-SPARSE_ESTIMATORS = {Plain: False, Averaged: False, SVRG: True, GivenMeans: True, Streaming: True}
+#: A log has no exact quantities.
+NO_TABLES: Any = NoTables(per_problem([0]))
 
 
 def lagged_vector(first: FloatArray, drifts: bool) -> Any:
@@ -47,10 +47,41 @@ def lagged_point(d: int, drifts: bool, theta0: FloatArray | None = None) -> Lagg
     return LaggedPoint(theta, lagged_vector(zero, drifts), np.zeros(d))
 
 
-def live_part(algorithm: Algorithm, kind: Any, sizes: Sizes) -> Any:
+def form_for(kind: Any, features: Any) -> Any:
+    """The estimator itself, or its form for scaled and lagged vectors where features are sparse."""
+    return kind.sparse_form() if hasattr(kind, "sparse_form") and not isinstance(features, DenseBlocks) else kind
+
+
+def point_for(kind: Any, d: int, A: int, theta0: FloatArray | None = None) -> Any:
+    """A point at (θ₀, 0), as an estimator moves it: scaled or lagged vectors where it can, else arrays."""
+    if hasattr(kind, "drifts"):
+        return lagged_point(d, kind.drifts(), theta0)
+    point = part(DensePoint, Sizes(d, A))
+    point.theta[:] = 0.0 if theta0 is None else theta0
+    return point
+
+
+def live_part(kind: Any, sizes: Sizes, values: dict[str, Any]) -> Any:
     """The part of an estimator with its parameters and its arrays, in double precision."""
-    values = {name: np.array([getattr(algorithm, name)]) for name in parameters(kind)}
-    return part(kind, sizes, **values)
+    return part(kind, sizes, **{name: np.array([value]) for name, value in values.items()})
+
+
+def values_of(algorithm: Algorithm, kind: Any) -> dict[str, Any]:
+    """The parameters of an estimator: fields of the algorithm, by name."""
+    return {name: getattr(algorithm, name) for name in parameters(kind)}
+
+
+#: Of the value of a binary feature: traces below are dropped, which makes a step cheaper.
+LEAST_TRACE = 1e-4
+
+#: Dense features are all traced anyway: only what arithmetic would be slow with is dropped.
+LEAST_DENSE_TRACE = 1e-100
+
+
+def trace_values(encoder: Any, algorithm: Algorithm, discount: float) -> dict[str, Any]:
+    """The parameters of :class:`gqlab.estimators.traces.Traces`."""
+    least = LEAST_TRACE * encoder.value_ if encoder.kind == "binary" else LEAST_DENSE_TRACE
+    return {"trace": algorithm.trace_decay, "gamma": discount, "least": least}
 
 
 class Rows(NamedTuple):
@@ -66,6 +97,47 @@ class Rows(NamedTuple):
         return np.uint32((t - self.first) % self.n), cursor
 
 
+class EpisodeRows(NamedTuple):
+    """The rows of a table in the order of time, in one pass after another, for traces.
+
+    A trace is carried on by the share π(a|s)/π_b(a|s) (GQ(λ): Maei and Sutton, 2010); where the target is greedy by all
+    of it or nothing, as the action was a best one or not (Watkins); and in full where the target is the policy of the
+    data.
+    """
+
+    first: int
+    n: int
+    rule: int  # one of IN_FULL, WHERE_BEST, BY_RATIO
+    begins: Any  # (n,)  1: the row does not go on from the one before
+    probability: Any  # (n,)  π_b(a|s); (1,) where no ratio is needed
+
+    def start(self, run):
+        return np.uint32(0)
+
+    def draw(self, run, cursor, t):
+        return np.uint32((t - self.first) % self.n), cursor
+
+    def carried(self, samples, x, point, traces, d, A):
+        if self.begins[x] == 1:
+            return 0.0
+        if self.rule == IN_FULL:
+            return 1.0
+        row = np.int64(samples.row[x])
+        a = row % A
+        action_values(samples, row - a, point.theta, traces.q, d, A)
+        if self.rule == BY_RATIO:
+            act(samples.operator, row - a, traces.q, traces.w, A)
+            return traces.w[a] / self.probability[x]
+        for b in range(A):
+            if traces.q[b] > traces.q[a]:
+                return 0.0
+        return 1.0
+
+
+#: How a row carries a trace on.
+IN_FULL, WHERE_BEST, BY_RATIO = range(3)
+
+
 class Drawn(NamedTuple):
     """Rows of a table drawn at random, with replacement."""
 
@@ -79,57 +151,60 @@ class Drawn(NamedTuple):
 
 
 class Passes:
-    """One run of an algorithm over a table of samples: its rows from the first to the last, and again, or ``drawn``.
+    """One run of an algorithm over a table of samples: its rows from the first to the last, and again.
 
     Parameters
     ----------
     samples : Samples
         The table, with its features and its operator.
-    n_observations : int
-        The observations that its rows count.
-    d, A : int
-        Features and actions.
+    sizes : Sizes
+        d, A, the observations that its rows count (``states``), its rows (``samples``), and as far as it may be taken,
+        for batches that grow (``updates``).
     algorithm : Algorithm
+    estimator : type
+        That it runs with: see :func:`gqlab.algorithms.places.way_in`.
+    values : dict
+        The parameters of the estimator.
     seed : int
         Of the indices that batches draw.
-    n_updates : int
-        As far as it may be taken, for batches that grow.
     theta0 : (d,) array, optional
-    estimator : type, optional
-        Another than the algorithm's own.
+    stream : part, optional
+        Where the next row comes from; default: they come in their order.
     """
 
     def __init__(
         self,
         samples: Samples,
-        n_observations: int,
-        sizes: tuple[int, int],
+        sizes: Sizes,
         algorithm: Algorithm,
+        estimator: Any,
+        values: dict[str, Any],
         seed: int = 0,
-        n_updates: int = 0,
         theta0: FloatArray | None = None,
-        drawn: bool = False,
-        *,
-        estimator: Any = None,
+        stream: Any = None,
     ) -> None:
-        kind: Any = estimator or algorithm.estimator
-        self.d, self.A = d, A = sizes
+        kind = form_for(estimator, samples.features)
+        self.d, self.A = d, A = sizes.d, sizes.A
         self.algorithm, self.n_samples = algorithm, len(samples.row)
-        most = {name: getattr(algorithm, name) for name in parameters(kind)}
-        n = Sizes(d, A, n_observations, self.n_samples, n_updates, most)
-        self.point = lagged_point(d, SPARSE_ESTIMATORS[kind], theta0)
-        self.estimator = live_part(algorithm, kind, n)
-        n_rows = per_problem([self.n_samples])
-        stream = Drawn(n_rows) if drawn else Rows(per_problem([0]), n_rows)
+        sizes = replace(sizes, most=values)
+        checks.memory("algorithm", algorithm, sum(array.size for array in declared(kind, sizes).values()))
+        self.point = point_for(kind, d, A, theta0)
+        self.estimator = live_part(kind, sizes, values)
         self.task = DeviceTask(
-            tables=Tables(samples, stream, NoTables(per_problem([0]))),
+            tables=Tables(samples, self.rows(0, self.n_samples) if stream is None else stream, NO_TABLES),
             schedule=join_schedules([algorithm], [1], np.float64),
             kept=KeptFirst((), ()),
-            plan=_plan(seed, int(samples.features.n_active[0]) * A),
-            runs=_runs(d),
+            plan=_plan(seed, int(samples.features.n_active[0]) * A * algorithm.samples_per_update),
+            runs=_runs(d, theta0),
             records=Records(np.empty((2, d)), np.empty((2, d)), np.empty((0, 3 * len(QUANTITIES))), NEVER),
         )
-        self._layout = Parts(self.point, self.estimator, part(Unwatched, n))
+        self._layout = Parts(self.point, self.estimator, part(Unwatched, sizes))
+
+    @staticmethod
+    def rows(first: int, n: int) -> Rows:
+        """n rows in their order, from update ``first`` on."""
+        kind: Any = Rows
+        return kind(per_problem([first]), per_problem([n]))
 
     @property
     def updates(self) -> int:
@@ -154,9 +229,9 @@ class Passes:
         """ω, (d,)."""
         return self.task.runs.omega[0].copy()
 
-    def go_on_with(self, samples: Samples, first: int) -> None:
+    def go_on_with(self, samples: Samples, first: int, stream: Any = None) -> None:
         """From update number ``first`` on the rows are these: the next part of a file."""
-        stream = Rows(per_problem([first]), per_problem([len(samples.row)]))
+        stream = self.rows(first, len(samples.row)) if stream is None else stream
         self.task = self.task._replace(tables=Tables(samples, stream, self.task.tables.exact))
 
     def advance(self, until: int) -> None:
@@ -179,9 +254,9 @@ def _plan(seed: int, cost: int) -> RunPlan:
     )
 
 
-def _runs(d: int) -> Runs:
+def _runs(d: int, theta0: FloatArray | None) -> Runs:
     return Runs(
-        theta=np.zeros((1, d)),
+        theta=np.zeros((1, d)) if theta0 is None else np.array(theta0, dtype=np.float64).reshape(1, d),
         omega=np.zeros((1, d)),
         cursor=np.zeros(1, dtype=np.uint32),
         updates=np.zeros(1, dtype=np.int64),

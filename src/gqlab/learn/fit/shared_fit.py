@@ -13,19 +13,15 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
-from gqlab.algorithms import LeastSquaresGreedyGQ, VRGreedyGQ
 from gqlab.data import parts as files_in_parts
-from gqlab.estimators.svrg import GivenMeans
+from gqlab.estimators.needs import Need
 from gqlab.learn.fit import part_tasks
 from gqlab.learn.fit.empirical import LinearSums, roots, solve_blocks
-from gqlab.learn.fit.fitting import MOST_MEASURED, ONE_BY_ONE, Fitting
+from gqlab.learn.fit.fitting import MOST_MEASURED, Fitting
 from gqlab.learn.fit.log_table import Encoded, joined, samples_of
 from gqlab.learn.fit.passes import Passes
 from gqlab.support.checks import FloatArray
 from gqlab.tasks.base import BACKLOG, Engine, Task, run_tasks
-
-#: What can share its rows among workers.
-SHARED = (*ONE_BY_ONE, VRGreedyGQ, LeastSquaresGreedyGQ)
 
 #: Rows that are taken of a piece for inner steps: as many as spread them over all pieces, between these.
 LEAST_DRAWN, MOST_DRAWN = 2**12, 2**17
@@ -64,10 +60,10 @@ class InOrder(Iterator[Task]):
 
 
 class SharedFit(Fitting):
-    """One call of :func:`gqlab.fit` with an engine."""
+    """One call of :func:`gqlab.fit` with an engine, or with means over all rows."""
 
     def open(self, engine: Engine, files: Any, advance_bar: Callable[[], None]) -> None:
-        """Cut the files into parts, and start the workers of the engine."""
+        """Cut the data into parts, and start the workers of the engine."""
         self.engine, self.advance_bar = engine, advance_bar
         self.order = "shared"
         self.parts = files_in_parts.parts_of(files)
@@ -108,17 +104,14 @@ class SharedFit(Fitting):
 
     def learn(self) -> FloatArray:
         """θ."""
-        if isinstance(self.algorithm, LeastSquaresGreedyGQ):
+        if self.solves:
             self.measured = SharedObjective(self)
             return self.solve(lambda: None)
-        return self.take_steps(self.epoch if isinstance(self.algorithm, VRGreedyGQ) else self.whole_pass)
+        return self.take_steps(self.epoch if Need.WHOLE_MEAN in self.way.needs else self.whole_pass)
 
     def take_steps(self, logs_of: Callable[[int, Passes], Iterator[list[Encoded]]]) -> FloatArray:
         """Update by update, here, along rows that the workers encode and send ahead."""
-        samples = samples_of(self.log, self.encoder, self.target, self.A)
-        sizes, first = (self.d, self.A), self.theta0.reshape(-1)
-        kind = GivenMeans if isinstance(self.algorithm, VRGreedyGQ) else None
-        passes = Passes(samples, len(self.log.features), sizes, self.algorithm, self.seed, 0, first, estimator=kind)
+        passes = self.passes(0)
         for k in range(self.resume(passes), self.n_passes + 1):
             done = passes.updates
             for logs in logs_of(k, passes):
@@ -148,7 +141,7 @@ class SharedFit(Fitting):
         Equally distant places among all rows, from a random one on, in random order: so no piece is left out that has
         its share of the rows.
         """
-        M, counts = self.algorithm.batch_size, self.counts
+        M, counts = self.algorithm.epoch_size, self.counts
         size = int(np.clip(-(-M // len(counts)), LEAST_DRAWN, MOST_DRAWN))
         n_draws = -(-M // size)
         random = np.random.default_rng([self.seed, k])

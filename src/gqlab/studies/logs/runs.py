@@ -12,11 +12,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from gqlab.algorithms import QRC, GreedyGQ, QLearning, VRGreedyGQ
+from gqlab.algorithms import QRC, FittedQ, GreedyGQ, QLearning, VRGreedyGQ
 from gqlab.data import collect
 from gqlab.encoders import Fourier
 from gqlab.learn.fit.fit import fit
-from gqlab.learn.fit.fitted import FittedQ
 
 ENV, DISCOUNT, ROWS, PASSES, EPISODES, MARK = "CartPole-v1", 0.95, 5000, 100, 20, 475.0
 
@@ -40,7 +39,7 @@ class Setting:
     row: str
     column: str
     algorithm: Any
-    rows: str = "drawn"
+    rows: str | None = "drawn"  # None: it solves for θ, whatever the order
 
 
 def settings() -> Iterator[Setting]:
@@ -53,7 +52,7 @@ def settings() -> Iterator[Setting]:
         yield Setting("Q-learning, shuffled", f"{eta:g}", QLearning(eta), "shuffled")
         yield Setting("VR-Greedy-GQ, shuffled", f"{eta:g}", VRGreedyGQ(eta, eta, batch_size=ROWS), "shuffled")
     for ridge in RIDGES:
-        yield Setting("Fitted Q", f"ridge {ridge:g}", FittedQ(ridge))
+        yield Setting("Fitted Q", f"ridge {ridge:g}", FittedQ(ridge), None)
 
 
 ROW_ORDER = list(dict.fromkeys(setting.row for setting in settings()))
@@ -67,8 +66,8 @@ def measure(seed: int, row: str) -> dict[str, Any]:
     for setting in settings():
         if setting.row != row:
             continue
-        how: dict[str, Any] = {"n_passes": PASSES, "seed": seed, "rows": setting.rows, "progress": False}
-        model = fit(data, encoder, setting.algorithm, discount=DISCOUNT, **how)
+        how: dict[str, Any] = {} if setting.rows is None else {"n_passes": PASSES, "rows": setting.rows}
+        model = fit(data, encoder, setting.algorithm, discount=DISCOUNT, seed=seed, progress=False, **how)
         played = model.evaluate(ENV, n_episodes=EPISODES, seed=seed)
         out[setting.column] = [played.mean, float(model.history["max_q"][-1])]
     return out

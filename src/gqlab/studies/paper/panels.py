@@ -136,7 +136,7 @@ def _running(results: Results, view: View) -> tuple[Series, ...]:
 
 def batch_sizes(results: Results, part: str) -> dict[str, int]:
     """M of every algorithm of a part; 1 for Greedy-GQ."""
-    return {entry.label: max(entry.algorithm.batch_size, 1) for entry in results.experiment.part(part).entries}
+    return {entry.label: max(entry.algorithm.epoch_size, 1) for entry in results.experiment.part(part).entries}
 
 
 def _batch(results: Results, view: View) -> tuple[Series, ...]:

@@ -21,8 +21,8 @@ def edges(algorithms: Sequence[Algorithm]) -> NDArray[np.bool_]:
     M = 1 is none: there is no smaller batch, and with it VR-Greedy-GQ is Greedy-GQ.
     """
     axes = [[e for e, _ in map(constant_steps, algorithms)], [o / e for e, o in map(constant_steps, algorithms)]]
-    if all(a.batch_size for a in algorithms):
-        axes.append([float(a.batch_size) for a in algorithms])
+    if all(a.epoch_size for a in algorithms):
+        axes.append([float(a.epoch_size) for a in algorithms])
     values = np.array(axes)
     ends = np.isclose(values, values.min(axis=1, keepdims=True)) | np.isclose(values, values.max(axis=1, keepdims=True))
     ends[2:] &= values[2:] > 1

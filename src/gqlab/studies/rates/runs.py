@@ -104,7 +104,7 @@ def samples_needed(
     done = np.zeros(len(algorithms), dtype=int)
     alive = list(range(len(algorithms)))
     for stage in plan:
-        now = [k for k in alive if algorithms[k].batch_size <= stage.n_samples]
+        now = [k for k in alive if algorithms[k].epoch_size <= stage.n_samples]
         ahead = np.zeros(targets.shape)
         for k, result in zip(now, _run(cohort, [algorithms[k] for k in now], stage), strict=True):
             found = first_below(result, targets[k], done[k])

@@ -1,0 +1,83 @@
+"""The table of algorithms and places in docs/algorithms.md, made from what algorithms need and places offer.
+
+python docs/_ext/places.py            write it into the page
+python docs/_ext/places.py --check    say whether the page has it
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+import gqlab as gq
+from gqlab.algorithms import ALGORITHMS, Algorithm
+from gqlab.algorithms.places import Place, unmet_need
+from gqlab.estimators.needs import Need
+from gqlab.lab.execute import PLACES as DEVICES
+from gqlab.learn.agent.core import AGENT
+from gqlab.learn.fit.fit import FILES, MEMORY, SHARED
+
+PAGE = Path(__file__).parents[1] / "algorithms.md"
+BEGIN, END = "<!-- table of places -->\n", "<!-- end of the table -->\n"
+
+#: The columns: their heads, and the places that are tried one after another.
+COLUMNS: dict[str, tuple[Place, ...]] = {
+    "`run`, `grid`": (DEVICES["cpu"],),
+    "on a GPU": (DEVICES["cuda"],),
+    "`Agent`": (AGENT,),
+    "`fit` in memory": (MEMORY,),
+    "over files": (FILES, MEMORY),
+    "on an engine": (SHARED,),
+}
+
+#: Besides every algorithm with its defaults, those whose parameters change what they need.
+VARIANTS: dict[str, Algorithm] = {
+    "`GreedyGQ`, `QRC`, `QLearning` with `trace`": gq.GreedyGQ(trace=0.9),
+    "`Sarsa` with `trace`": gq.Sarsa(trace=0.9),
+    '`VRGreedyGQ` with `keep="all"`': gq.VRGreedyGQ(keep="all"),
+    '`SARAHGreedyGQ` with `growth=1`, `keep="new"`': gq.SARAHGreedyGQ(growth=1.0, keep="new"),
+}
+
+
+def rows() -> dict[str, Algorithm]:
+    """The algorithms of the table by what their rows are called."""
+    own = {name: kind for name, kind in ALGORITHMS.items() if kind.__module__.startswith("gqlab.algorithms.")}
+    return {**{f"`{name}`": kind() for name, kind in own.items()}, **VARIANTS}
+
+
+def cell(places: tuple[Place, ...], algorithm: Algorithm) -> str:
+    """✓, ✓ with a star where rows are read into memory, or what is lacking."""
+    lacking = [unmet_need(place, algorithm) for place in places]
+    if None in lacking:
+        return "✓" if lacking[0] is None else "✓*"
+    need = lacking[-1]
+    assert need is not None
+    return need.name.lower().replace("_", " ")
+
+
+def table() -> str:
+    """The table, and what the words in it mean."""
+    lines = ["| | " + " | ".join(COLUMNS) + " |", "|---|" + "---|" * len(COLUMNS)]
+    found = set()
+    for name, algorithm in rows().items():
+        cells = [cell(places, algorithm) for places in COLUMNS.values()]
+        found |= set(cells)
+        lines.append(f"| {name} | " + " | ".join(cells) + " |")
+    words = [need for need in Need if need.name.lower().replace("_", " ") in found]
+    meaning = "; ".join(f"*{need.name.lower().replace('_', ' ')}*: {need.value}" for need in words)
+    return "\n".join(
+        [*lines, "", f"✓*: the files are read into memory. What is needed and not offered: {meaning}.", ""]
+    )
+
+
+def with_table(text: str) -> str:
+    """The page with the table as it is now."""
+    return re.sub(f"{BEGIN}.*?{END}", lambda _: f"{BEGIN}\n{table()}\n{END}", text, flags=re.S)
+
+
+if __name__ == "__main__":
+    page = PAGE.read_text()
+    if "--check" in sys.argv[1:]:
+        sys.exit(0 if with_table(page) == page else f"{PAGE.name}: the table of places is another one: make tables")
+    PAGE.write_text(with_table(page))
