@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         PolicyGradient,
         QLearning,
         SAGAGreedyGQ,
+        SAGAQLearning,
         SARAHGreedyGQ,
         Sarsa,
         STORMGreedyGQ,
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
     from gqlab.lab.variance import UpdateError, update_error
     from gqlab.learn.agent.agent import Agent
     from gqlab.learn.agent.callbacks import Callback, CheckpointCallback, EvalCallback, StopOnReward
+    from gqlab.learn.agent.replay import Refit, Replay
     from gqlab.learn.fit.fit import fit
     from gqlab.learn.linear_q import LinearQ
     from gqlab.learn.playing import Evaluation, evaluate
@@ -106,8 +108,11 @@ LAZY = {
     "QLearning": "gqlab.algorithms",
     "QRC": "gqlab.algorithms",
     "RBF": "gqlab.encoders",
+    "Refit": "gqlab.learn.agent.replay",
+    "Replay": "gqlab.learn.agent.replay",
     "RunResult": "gqlab.lab.results",
     "SAGAGreedyGQ": "gqlab.algorithms",
+    "SAGAQLearning": "gqlab.algorithms",
     "SARAHGreedyGQ": "gqlab.algorithms",
     "STORMGreedyGQ": "gqlab.algorithms",
     "Sarsa": "gqlab.algorithms",
@@ -220,8 +225,11 @@ __all__ = [
     "PolicyGradient",
     "Problem",
     "QLearning",
+    "Refit",
+    "Replay",
     "RunResult",
     "SAGAGreedyGQ",
+    "SAGAQLearning",
     "SARAHGreedyGQ",
     "STORMGreedyGQ",
     "Sarsa",

@@ -387,7 +387,7 @@ def test_the_command_maps_columns(tmp_path, capsys):
             ["no.parquet", "--encoder", "tile"],
             "gqlab: encoder is 'tile', expected one of tiles, fourier, rbf, onehot, identity",
         ),
-        (["no.parquet", "--column", "action"], "gqlab: column is 'action', expected ROLE=NAME, as in action=lever"),
+        (["no.parquet", "--column", "action"], "gqlab: --column is 'action', expected ROLE=NAME, as in action=lever"),
     ],
 )
 def test_bad_commands_get_one_line(arguments, message, capsys):

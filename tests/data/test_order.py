@@ -18,7 +18,7 @@ from gqlab.data import csv_files, parquet
 from gqlab.data.assemble import Assembler
 from gqlab.data.order import Order, cut
 from gqlab.data.reading import Reading
-from gqlab.data.rows import Place, Rows
+from gqlab.data.rows import RowPlace, Rows
 
 LOG = messy([4, 3, 6, 2, 3], [True, False, True, True, False])
 MIXED = LOG.sort_values(["day", "unit"], kind="stable").reset_index(drop=True)
@@ -110,13 +110,13 @@ def test_a_return_is_found_whatever_the_blocks(data):
                 break
     cuts = sorted(data.draw(st.lists(st.integers(0, n), max_size=4)))
     order, found = Order(), None
-    place = Place({"episode": ("episodes",)})
+    place = RowPlace({"episode": ("episodes",)})
     for part in np.split(np.arange(n), cuts):
         if not len(part):
             continue
         zeros = np.zeros(len(part))
         rows = Rows(zeros[:, None], zeros.astype(int), zeros, ended[part], np.zeros(len(part), bool), episodes=names[part],
-                    place=Place(place.names, "", int(part[0])))  # fmt: skip
+                    place=RowPlace(place.names, "", int(part[0])))  # fmt: skip
         try:
             order.add(rows)
         except ValueError as error:
@@ -233,7 +233,7 @@ def test_cuts_do_not_depend_on_blocks(data):
     names = np.cumsum(draw([0, 0, 1]))
     rows = Rows(x, np.zeros(n, int), np.zeros(n), ended, np.zeros(n, bool), next_observations=x + 1 if explicit else None,
                 episodes=names, times=np.cumsum(draw([1.0, 1.0, 5.0])), begins=draw([False, False, True]),
-                place=Place({"action": ("action",)}))  # fmt: skip
+                place=RowPlace({"action": ("action",)}))  # fmt: skip
     reading = Reading(gap=data.draw(st.sampled_from([None, 3.0])), ends=data.draw(st.sampled_from(["truncated", "terminated"])),
                       drop_nulls="rows")  # fmt: skip
     dropped = data.draw(st.booleans())

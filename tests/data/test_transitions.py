@@ -20,7 +20,7 @@ import gqlab as gq
 from gqlab.data import parquet
 from gqlab.data.assemble import ARRAYS, Assembler
 from gqlab.data.columns import resolve
-from gqlab.data.rows import Place, Rows
+from gqlab.data.rows import RowPlace, Rows
 from gqlab.data.transitions import Chunk
 
 
@@ -173,7 +173,7 @@ def test_any_cut_into_blocks_gives_the_transitions_of_a_plain_loop(data):
     cuts = sorted(data.draw(st.lists(st.integers(0, sum(lengths)), max_size=5)))
     with_ids = data.draw(st.booleans())
     assembler, found = Assembler(), []
-    place = Place({"action": ("action",)})
+    place = RowPlace({"action": ("action",)})
     for part in np.split(np.arange(sum(lengths)), cuts):
         own = {role: value[part] for role, value in rows.items()}
         block = Rows(own["observation"], own["action"], own["reward"], own["terminated"], own["truncated"],

@@ -234,7 +234,7 @@ def test_folders_without_the_marker_are_never_removed(tmp_path):
         folder.mkdir(parents=True)
         (folder / "work.txt").write_text("mine")
         os.utime(folder, (k, k))
-    run("import gqlab as gq; gq.garnet(); print([[], []])", {"NUMBA_CACHE_DIR": str(tmp_path)})
+    run("import gqlab as gq; gq.garnet(); gq.run; print([[], []])", {"NUMBA_CACHE_DIR": str(tmp_path)})
     assert all((folder / "work.txt").read_text() == "mine" for folder in theirs)
     [made] = tmp_path.glob(f"gqlab/*/{code_folder.MARKER}")
     assert made.parent.name == code_folder.state()

@@ -91,7 +91,7 @@ def test_a_candidate_that_diverged_is_named_and_not_judged(diverging):
     [
         ({}, {}, "candidates is empty, expected at least one"),
         ([gq.LSPI()], {}, "candidates is .*, expected a dict of names and algorithms"),
-        ({"a": 3}, {}, r"candidates\['a'\]: algorithm is 3, expected one of"),
+        ({"a": 3}, {}, r"candidates\['a'\]: algorithm is 3, expected one such as"),
         ({"a": gq.LSPI()}, {"split": 1.0}, "split is 1.0, expected a finite number above 0 and below 1"),
         ({"a": gq.LSPI()}, {"refit": 1}, "refit is 1, expected True or False"),
         ({"a": gq.LSPI()}, {"discount": 1.0}, "discount is 1.0"),

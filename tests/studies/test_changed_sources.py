@@ -30,11 +30,11 @@ from gqlab.studies.paper.design import Request
 from gqlab.studies.paper.experiments import EXPERIMENTS
 from gqlab.studies.paper.reproduction import Reproduction
 from gqlab.studies.rates.design import QUICK as QUICK_RATES
-from gqlab.studies.rates.rates import Rates
+from gqlab.studies.rates.rates import RatesStudy
 
 problems = design.Problems("garnet", design.QUICK.seeds)
 studies = [Leaderboard("", problems, design.LINEUP, design.QUICK), AgentBenchmark(QUICK), LogStudy(QUICK_SEEDS)]
-studies += [Rates(QUICK_RATES, 0, True), Reproduction(EXPERIMENTS[:2], Request(quick=True))]
+studies += [RatesStudy(QUICK_RATES, 0, True), Reproduction(EXPERIMENTS[:2], Request(quick=True))]
 keys = {study.name: [call.key for call in study.calls()] for study in studies}
 print(json.dumps(keys | {"sweep": [code_digest(RUNS_CELLS, gq.GreedyGQ)]}))
 """

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import collections
 import importlib
 import sys
 import textwrap
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -244,9 +246,26 @@ def test_arrays_tables_and_closures_count_by_their_values():
     assert first != code_digest(executed(text, TABLE=table, T=2))
 
 
-def test_what_no_digest_can_stand_for_is_refused_in_one_line():
-    kind = executed("class Kind:\n    def f(self):\n        return rng.random()", rng=np.random.default_rng(0))
-    with pytest.raises(ValueError, match=r"rng is Generator\(PCG64\) at .*, which the code of a notebook or script"):
+def test_objects_count_by_what_they_are_made_of_not_by_how_they_are_shown(garnet_problem):
+    text = "class Kind:\n    def f(self):\n        return thing"
+    other = gq.Problem(garnet_problem.mdp, garnet_problem.features, target=gq.Softmax(2.0))
+    for things in (
+        [garnet_problem, other],
+        [gq.GreedyGQ(0.1), gq.GreedyGQ(0.2)],
+        [textwrap.TextWrapper(width=9), textwrap.TextWrapper(width=8)],  # shown with its address alone
+        [collections.Counter("aab"), collections.Counter("ab")],
+        [np.arange(5000), np.where(np.arange(5000) == 2000, 7, np.arange(5000))],  # shown in part
+        [range(3), range(4)],
+    ):
+        first, second = (code_digest(executed(text, thing=thing)) for thing in things)
+        assert first != second, things
+        assert first == code_digest(executed(text, thing=things[0]))
+
+
+@pytest.mark.parametrize("thing", [np.random.default_rng(0), threading.Lock(), np.array([object()])], ids=type)
+def test_what_no_digest_can_stand_for_is_refused_in_one_line(thing):
+    kind = executed("class Kind:\n    def f(self):\n        return thing", thing=thing)
+    with pytest.raises(ValueError, match=r"^thing is .*, which the code of a notebook or script reads: .*$"):
         code_digest(kind)
 
 

@@ -83,6 +83,29 @@ class SAGAGreedyGQ(OwnRadius):
     radius_omega: float | None = None
 
 
+@dataclass(frozen=True, repr=False)
+class SAGAQLearning(Algorithm):
+    """Q-learning with SAGA's variance reduction: :class:`SAGAGreedyGQ` without the correction, ω stays at 0.
+
+        θ ← Π_R[θ + η_t (δ_x(θ) φ(s,a) − T_x + mean of T)]          T_x ← δ_x(θ) φ(s,a)
+
+    A remembered gradient is one number. In :class:`gqlab.Agent` with ``replay`` the mean is over all transitions that
+    are kept. Like Q-learning it may diverge off-policy.
+
+    Examples
+    --------
+    >>> import gqlab as gq
+    >>> gq.SAGAQLearning(0.1)
+    SAGAQLearning(eta_theta=0.1, radius=inf)
+    """
+
+    estimator: ClassVar[type] = SAGA
+    has_omega: ClassVar[bool] = False
+
+    eta_theta: StepSize | None = None
+    radius: float = math.inf
+
+
 class Moments(Algorithm):
     """What algorithms share that do something when n reaches first·growth^k."""
 

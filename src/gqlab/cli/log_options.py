@@ -37,6 +37,18 @@ class LogOptions:
     drop_nulls: Annotated[Literal["rows", "episodes"] | None, tyro.conf.arg(help_behavior_hint="")] = None
     """Leave out rows, or whole episodes, with empty values."""
 
+    action_labels: Annotated[tuple[str, ...], tyro.conf.arg(metavar="[LABEL ...]", help_behavior_hint="")] = ()
+    """What the actions are called, in the order of their numbers. Default: the texts that occur, by alphabet."""
+
+    delimiter: Annotated[str | None, tyro.conf.arg(metavar="CHARACTER", help_behavior_hint="")] = None
+    """Between the values of a CSV file. Default: what its first line has most of."""
+
+    decimal: Annotated[Literal[".", ","], tyro.conf.arg(help_behavior_hint="")] = "."
+    """In the numbers of CSV files."""
+
+    encoding: Annotated[str, tyro.conf.arg(metavar="NAME", help_behavior_hint="")] = "utf8"
+    """Of CSV files, such as latin1."""
+
 
 def read_log(options: LogOptions) -> Transitions:
     """The transitions of the files; messages name the options of the command line."""
@@ -51,14 +63,18 @@ def read_log(options: LogOptions) -> Transitions:
             list(options.files),
             columns_of(options.column),
             time=options.time,
-            gap=_gap(options.gap),
+            gap=_number(options.gap),
             sort=list(sort) if isinstance(sort, tuple) else sort,
             ends=options.ends,
             drop_nulls=options.drop_nulls,
+            action_labels=_labels(options.action_labels),
+            delimiter=options.delimiter,
+            decimal=options.decimal,
+            encoding=options.encoding,
         )
 
 
-def _gap(text: str | None) -> Any:
+def _number(text: str | None) -> Any:
     """A number, where it is one."""
     if text is None:
         return None
@@ -66,6 +82,12 @@ def _gap(text: str | None) -> Any:
         return float(text)
     except ValueError:
         return text
+
+
+def _labels(texts: tuple[str, ...]) -> list[Any] | None:
+    """Labels that are all numbers are numbers."""
+    numbers = [_number(text) for text in texts]
+    return None if not texts else numbers if all(isinstance(label, float) for label in numbers) else list(texts)
 
 
 def columns_of(texts: tuple[str, ...]) -> dict[str, list[str]] | None:

@@ -10,7 +10,7 @@ import tyro
 
 from gqlab.cli.study_options import StudyOptions
 from gqlab.studies.rates.design import QUICK, RateSettings
-from gqlab.studies.rates.rates import Rates
+from gqlab.studies.rates.rates import RatesStudy
 from gqlab.studies.study import run_study
 from gqlab.support import checks
 from gqlab.support.plain_json import print_json
@@ -42,7 +42,7 @@ def rates(options: Annotated[RatesOptions, tyro.conf.arg(name="")]) -> None:
     Finished work is kept: a second call, or one after Ctrl-C, does only what is missing.
     """
     seed, folder = checks.integer("seed", options.seed, least=0), options.out or OUT
-    done = run_study(Rates(QUICK if options.quick else RateSettings(), seed, options.quick), folder, options.how())
+    done = run_study(RatesStudy(QUICK if options.quick else RateSettings(), seed, options.quick), folder, options.how())
     if options.json:
         print_json(done.gathered.to_dict())
     else:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gqlab.data.columns import Plan
-from gqlab.data.rows import Place, Rows, checked
+from gqlab.data.rows import RowPlace, Rows, checked
 from gqlab.data.schema import Column, Schema, listed
 from gqlab.support import checks
 
@@ -98,7 +98,9 @@ def is_text(kind: Any) -> bool:
 # --- Rows -----------------------------------------------------------------------------------------------------------
 
 
-def rows_of(table: Any, plan: Plan, place: Place, n_actions: int | None = None, schema: Schema | None = None) -> Rows:
+def rows_of(
+    table: Any, plan: Plan, place: RowPlace, n_actions: int | None = None, schema: Schema | None = None
+) -> Rows:
     """The rows of a table or a batch; only the roles of ``plan`` are read, as ``schema`` says."""
     schema = Schema() if schema is None else schema
     if "last" in plan and "next_observation" not in plan:
@@ -132,7 +134,7 @@ def flag_of(table: Any, name: str) -> NDArray[np.bool_]:
     return np.asarray(values != 0, bool)
 
 
-def widened(place: Place, schema: Schema) -> Place:
+def widened(place: RowPlace, schema: Schema) -> RowPlace:
     """A place that names the column of each number, where a column became several."""
     if not any(column.kind == "category" for column in schema.columns):
         return place
@@ -155,7 +157,7 @@ def column_of(table: Any, name: str) -> Any:
     return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
 
 
-def _values(table: Any, role: str, names: tuple[str, ...], place: Place, schema: Schema) -> NDArray[Any]:
+def _values(table: Any, role: str, names: tuple[str, ...], place: RowPlace, schema: Schema) -> NDArray[Any]:
     """One role as an array: (n,), or (n, dim) for lists and for several columns."""
     columns = schema.columns if role in ("observation", "next_observation") else ()
     parts = []
@@ -184,7 +186,7 @@ def _values(table: Any, role: str, names: tuple[str, ...], place: Place, schema:
     return out
 
 
-def _part(column: Any, about: Column, place: Place, role: str, name: str) -> NDArray[Any]:
+def _part(column: Any, about: Column, place: RowPlace, role: str, name: str) -> NDArray[Any]:
     """A column of an observation as numbers."""
     found = kind_of(column.type)
     if found != about.kind and not {found, about.kind} <= {"number", "boolean"}:
@@ -203,7 +205,7 @@ def _part(column: Any, about: Column, place: Place, role: str, name: str) -> NDA
 WORDS = {"number": "numbers", "boolean": "true and false", "date": "dates", "category": "text"}
 
 
-def codes_of(column: Any, labels: Sequence[Any], place: Place, name: str) -> NDArray[np.int64]:
+def codes_of(column: Any, labels: Sequence[Any], place: RowPlace, name: str) -> NDArray[np.int64]:
     """Text as the numbers of its labels."""
     pa = needed("pyarrow", "reading a table")
     pc = needed("pyarrow.compute", "reading a table")
@@ -218,7 +220,7 @@ def codes_of(column: Any, labels: Sequence[Any], place: Place, name: str) -> NDA
     return np.asarray(codes).astype(np.int64)
 
 
-def _labelled(column: Any, labels: tuple[Any, ...], place: Place, name: str) -> NDArray[np.int64]:
+def _labelled(column: Any, labels: tuple[Any, ...], place: RowPlace, name: str) -> NDArray[np.int64]:
     """Actions as the numbers of their labels."""
     if isinstance(labels[0], str):
         if not is_text(column.type):
@@ -227,7 +229,7 @@ def _labelled(column: Any, labels: tuple[Any, ...], place: Place, name: str) -> 
     return numbers_of(_plain(column, place, "action", name), labels, place)
 
 
-def numbers_of(values: NDArray[Any], labels: Sequence[Any], place: Place) -> NDArray[np.int64]:
+def numbers_of(values: NDArray[Any], labels: Sequence[Any], place: RowPlace) -> NDArray[np.int64]:
     """Actions that are numbers, as the numbers of their labels."""
     known = np.asarray(labels, np.float64)
     order = np.argsort(known)
@@ -248,14 +250,14 @@ def times_of(column: Any) -> NDArray[Any]:
     return values.astype(unit) - np.zeros((), unit)  # both kinds become lengths
 
 
-def _no_null(column: Any, place: Place, role: str, component: int) -> None:
+def _no_null(column: Any, place: RowPlace, role: str, component: int) -> None:
     if column.null_count:
         row = int(np.flatnonzero(np.asarray(column.is_null()))[0])
         several = component if len(place.names[role]) > 1 else None
         raise ValueError(f"{place.text(role, row, several)} is null, expected a value")
 
 
-def _plain(column: Any, place: Place, role: str, name: str) -> NDArray[Any]:
+def _plain(column: Any, place: RowPlace, role: str, name: str) -> NDArray[Any]:
     """An Arrow array without nulls as (n,), or as (n, dim) where it holds lists of one length."""
     pa = needed("pyarrow", "reading a table")
     n, kind = len(column), column.type
@@ -282,7 +284,7 @@ def _plain(column: Any, place: Place, role: str, name: str) -> NDArray[Any]:
     return np.asarray(column.to_numpy(zero_copy_only=False))
 
 
-def _one_length(column: Any, place: Place, role: str) -> None:
+def _one_length(column: Any, place: RowPlace, role: str) -> None:
     """Lists of different lengths are no observations."""
     pa = needed("pyarrow", "reading a table")
     if pa.types.is_fixed_size_list(column.type):

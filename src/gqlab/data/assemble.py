@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gqlab.data.rows import Place, Rows
+from gqlab.data.rows import RowPlace, Rows
 from gqlab.data.wording import option
 
 
@@ -171,11 +171,11 @@ class Assembler:
         )  # fmt: skip
 
 
-def _moved(place: Place, by: int) -> Place:
+def _moved(place: RowPlace, by: int) -> RowPlace:
     return replace(place, first=place.first + by)
 
 
-def _no_end(place: Place, row: int, which: str) -> str:
+def _no_end(place: RowPlace, row: int, which: str) -> str:
     return (
         f"{place.text('action', row)} is {which}, and neither terminated nor truncated: an episode without end; "
         f"where the recording just stopped, {option('ends', repr('truncated'))} marks all such rows, or give the next "

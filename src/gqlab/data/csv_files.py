@@ -18,8 +18,8 @@ from gqlab.data.log import Log
 from gqlab.data.nulls import Counted
 from gqlab.data.paths import check_regular, described, found, printable
 from gqlab.data.reading import Reading
-from gqlab.data.rows import Place
-from gqlab.data.wording import option
+from gqlab.data.rows import RowPlace
+from gqlab.data.wording import named, option
 from gqlab.support import checks
 from gqlab.support.files import one_line
 
@@ -54,7 +54,7 @@ class CsvFiles(Log):
     known: Mapping[str, str] = field(default_factory=dict)  #: the types of columns, by Arrow's names
     counted: Counted = field(default_factory=Counted)  #: their nulls
 
-    def tables(self, names: Sequence[str]) -> Iterator[tuple[Any, Place]]:
+    def tables(self, names: Sequence[str]) -> Iterator[tuple[Any, RowPlace]]:
         """The columns of all files, a block at a time."""
         pa = needed("pyarrow", "reading CSV")
         pc = needed("pyarrow.compute", "reading CSV")
@@ -68,7 +68,7 @@ class CsvFiles(Log):
                         column = table.column(name)
                         empty = pc.equal(column, "")
                         table = table.set_column(number, name, pc.if_else(empty, pa.scalar(None, kind), column))
-                yield table, Place(self.plan, printable(path), first)
+                yield table, RowPlace(self.plan, printable(path), first)
                 first += batch.num_rows
 
     @property
@@ -95,7 +95,7 @@ def files_of(path: Any, columns: Any, reading: Reading, delimiter: Any, decimal:
         check_regular(name)
     form = Format(_delimiter(delimiter, paths[0], _encoding(encoding)), _decimal(decimal), _encoding(encoding))
     if form.decimal == form.delimiter:
-        raise ValueError(f"decimal is {form.decimal!r}, and so is the delimiter")
+        raise ValueError(f"{named('decimal')} is {form.decimal!r}, and so is the delimiter")
     plan: Plan | None = None
     for name in paths:
         available = header(name, form)
@@ -118,7 +118,7 @@ def _delimiter(given: Any, path: str, encoding: str) -> str:
     """What is given, or what the first line has most of."""
     if given is not None:
         if not isinstance(given, str) or len(given) != 1 or given in '"\r\n':
-            raise ValueError(f"delimiter is {checks.shown(given)}, expected one character")
+            raise ValueError(f"{named('delimiter')} is {checks.shown(given)}, expected one character")
         return given
     pa = needed("pyarrow", "reading CSV")
     stream = _read(path, lambda: pa.input_stream(path))
@@ -129,14 +129,16 @@ def _delimiter(given: Any, path: str, encoding: str) -> str:
 
 
 def _decimal(given: Any) -> str:
-    return checks.one_of("decimal", given, (".", ","))
+    return checks.one_of(named("decimal"), given, (".", ","))
 
 
 def _encoding(given: Any) -> str:
     try:
         "".encode(given)
     except (LookupError, TypeError, ValueError):
-        raise ValueError(f"encoding is {checks.shown(given)}, expected one such as 'utf8' or 'latin1'") from None
+        raise ValueError(
+            f"{named('encoding')} is {checks.shown(given)}, expected one such as 'utf8' or 'latin1'"
+        ) from None
     return str(given)
 
 
@@ -199,10 +201,10 @@ class Guess:
     any: bool = False
     missing: int = 0  # of a number
     empty: int = 0  # of text
-    first_missing: tuple[Place, int] | None = None
-    first_empty: tuple[Place, int] | None = None
+    first_missing: tuple[RowPlace, int] | None = None
+    first_empty: tuple[RowPlace, int] | None = None
 
-    def add(self, column: Any, place: Place, form: Format) -> None:
+    def add(self, column: Any, place: RowPlace, form: Format) -> None:
         """The next values, as text."""
         pa = needed("pyarrow", "reading CSV")
         pc = needed("pyarrow.compute", "reading CSV")
@@ -251,7 +253,7 @@ def _typed(log: CsvFiles, names: Sequence[str]) -> CsvFiles:
         for batch in _batches(path, log.format, wanted, ()):
             for name, guess in guesses.items():
                 column = batch.column(batch.schema.get_field_index(name))
-                guess.add(column, Place(log.plan, printable(path), first), log.format)
+                guess.add(column, RowPlace(log.plan, printable(path), first), log.format)
             first += batch.num_rows
     for name in text & set(guesses):
         guesses[name].any = True

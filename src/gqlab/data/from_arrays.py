@@ -12,7 +12,7 @@ from gqlab.data.arrow import numbers_of
 from gqlab.data.assemble import ARRAYS, Assembler, Chunk, arrays_of
 from gqlab.data.order import Order, cut
 from gqlab.data.reading import Reading, check_gap
-from gqlab.data.rows import Place, Rows, as_array, checked
+from gqlab.data.rows import RowPlace, Rows, as_array, checked
 from gqlab.data.schema import Label, listed
 from gqlab.support import checks
 
@@ -21,7 +21,7 @@ def rows_of_arrays(
     given: Mapping[str, tuple[str, Any]], reading: Reading, n_actions: int | None
 ) -> tuple[Rows, tuple[Label, ...] | None]:
     """Rows of arguments by role, and the labels of their actions, where these have some."""
-    place = Place({role: (name,) for role, (name, _) in given.items()})
+    place = RowPlace({role: (name,) for role, (name, _) in given.items()})
     for role in ("observation", "action", "reward"):
         if given[role][1] is None:
             raise ValueError(f"{given[role][0]} is None, expected an array")
@@ -53,7 +53,7 @@ def _array(role: str, name: str, value: Any) -> NDArray[Any]:
 
 
 def _actions(
-    value: Any, labels: tuple[Label, ...] | None, place: Place
+    value: Any, labels: tuple[Label, ...] | None, place: RowPlace
 ) -> tuple[NDArray[Any], tuple[Label, ...] | None]:
     """Actions as numbers, and their labels, where they are text or some are given."""
     out = checks.plain_array("actions", value)

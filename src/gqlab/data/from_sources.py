@@ -15,7 +15,7 @@ from gqlab.data.from_arrays import chunk_of, joined, rows_of_arrays
 from gqlab.data.log import Log, TableLog
 from gqlab.data.paths import TEXT, described, found, is_text, printable
 from gqlab.data.reading import Reading, reading_of
-from gqlab.data.rows import MOST_ACTIONS, Place
+from gqlab.data.rows import MOST_ACTIONS, RowPlace
 from gqlab.data.schema import Label, Schema
 from gqlab.data.split import Source
 from gqlab.data.survey import sort_columns, sorted_table, surveyed
@@ -176,7 +176,7 @@ class FromSources:
         reading.check_sort(available)
         by = sort_columns(plan, reading.sort)
         every = dict.fromkeys([*(name for names in plan.values() for name in names), *by])
-        log = TableLog(plan, reading, table=arrow.table_of(df, list(every)), place=Place(plan, "df"))
+        log = TableLog(plan, reading, table=arrow.table_of(df, list(every)), place=RowPlace(plan, "df"))
         return cls._of_log(log, n_actions, like, f"data frame of {type(df).__module__.partition('.')[0]}")
 
     @classmethod
@@ -299,7 +299,7 @@ class FromSources:
             given = _n_actions(like.n_actions)
         by = sort_columns(log.plan, log.reading.sort)
         if by:
-            place = log.place if isinstance(log, TableLog) else Place(log.plan, description.partition(": ")[2])
+            place = log.place if isinstance(log, TableLog) else RowPlace(log.plan, description.partition(": ")[2])
             log = sorted_table(log, by, place)
         log = surveyed(log, given)
         scan = log.scan()

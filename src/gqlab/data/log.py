@@ -15,7 +15,7 @@ from gqlab.data.columns import Plan
 from gqlab.data.nulls import ENDS, Counted, Drop, count
 from gqlab.data.order import Order, cut
 from gqlab.data.reading import Reading
-from gqlab.data.rows import Place, Rows
+from gqlab.data.rows import RowPlace, Rows
 from gqlab.data.schema import Schema
 
 #: What a scan reads: enough to count the transitions, and quick.
@@ -65,7 +65,7 @@ class Log:
 
     # --- What a kind of log must know -------------------------------------------------------------------------------
 
-    def tables(self, names: Sequence[str]) -> Iterator[tuple[Any, Place]]:
+    def tables(self, names: Sequence[str]) -> Iterator[tuple[Any, RowPlace]]:
         """These columns as Arrow tables, a part of the rows at a time, with their places."""
         raise NotImplementedError
 
@@ -89,7 +89,7 @@ class Log:
         more = [name for role in (*ENDS, "episode") for name in self.plan.get(role, ())]
         return list(dict.fromkeys([*names, *more]))
 
-    def decoded(self, table: Any, plan: Plan, place: Place) -> Rows:
+    def decoded(self, table: Any, plan: Plan, place: RowPlace) -> Rows:
         """The rows of a table, checked."""
         return rows_of(table, plan, place, self.n_actions, self.decoding)
 
@@ -168,9 +168,9 @@ class TableLog(Log):
     """A table in memory."""
 
     table: Any = None
-    place: Place = field(default_factory=lambda: Place({}))
+    place: RowPlace = field(default_factory=lambda: RowPlace({}))
 
-    def tables(self, names: Sequence[str]) -> Iterator[tuple[Any, Place]]:
+    def tables(self, names: Sequence[str]) -> Iterator[tuple[Any, RowPlace]]:
         """The whole table at once."""
         yield self.table.select(list(names)), self.place
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from gqlab.data.arrow import VOID, column_of, flag_of, needed
 from gqlab.data.columns import Plan
-from gqlab.data.rows import Place
+from gqlab.data.rows import RowPlace
 from gqlab.data.wording import option
 
 #: Columns that a message lists.
@@ -48,7 +48,7 @@ class Counted:
     first: dict[str, str] = field(default_factory=dict)
     source: str = ""
 
-    def add(self, name: str, n: int, place: Place, row: int) -> None:
+    def add(self, name: str, n: int, place: RowPlace, row: int) -> None:
         """So many nulls of a column, the first of them in a row of the place."""
         if n:
             self.counts[name] = self.counts.get(name, 0) + n
@@ -65,7 +65,7 @@ class Counted:
         return f"{self.source}: nulls: {', '.join(each + more)}; fill them, or leave them out: {rows} or {episodes}"
 
 
-def count(tables: Iterable[tuple[Any, Place]], names: Sequence[str], plan: Plan, nan: bool) -> Counted:
+def count(tables: Iterable[tuple[Any, RowPlace]], names: Sequence[str], plan: Plan, nan: bool) -> Counted:
     """The nulls of these columns, in one pass."""
     counted = Counted()
     for table, place in tables:
@@ -85,7 +85,7 @@ class Drop:
         self.waiting = False  #: rows have been left out since the last that was kept
         self._episodes = Numbered(plan)
 
-    def __call__(self, table: Any, place: Place) -> tuple[Any, Place, NDArray[np.bool_]]:
+    def __call__(self, table: Any, place: RowPlace) -> tuple[Any, RowPlace, NDArray[np.bool_]]:
         """The rows that stay, where they stood, and which of them do not follow the one before."""
         out = self.missing(table)
         if self.bad is not None:
@@ -143,7 +143,7 @@ class Numbered:
         return np.asarray(numbers, np.int64)
 
 
-def bad_episodes(tables: Iterator[tuple[Any, Place]], plan: Plan, names: Sequence[str]) -> NDArray[np.int64]:
+def bad_episodes(tables: Iterator[tuple[Any, RowPlace]], plan: Plan, names: Sequence[str]) -> NDArray[np.int64]:
     """The numbers of the episodes with nulls."""
     numbered, seen = Numbered(plan), Drop(plan, names, None)
     found = [numbered.of(table)[seen.missing(table)] for table, _ in tables]

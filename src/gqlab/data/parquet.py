@@ -15,7 +15,7 @@ from gqlab.data.log import Log
 from gqlab.data.nulls import Counted
 from gqlab.data.paths import check_regular, described, found, printable
 from gqlab.data.reading import Reading
-from gqlab.data.rows import MOST_ACTIONS, Place, Rows
+from gqlab.data.rows import MOST_ACTIONS, RowPlace, Rows
 from gqlab.data.schema import Schema
 from gqlab.support import checks
 from gqlab.support.files import one_line
@@ -46,7 +46,7 @@ class ParquetFiles(Log):
 
     paths: tuple[str, ...] = ()
 
-    def tables(self, names: Sequence[str]) -> Iterator[tuple[Any, Place]]:
+    def tables(self, names: Sequence[str]) -> Iterator[tuple[Any, RowPlace]]:
         """The columns of all files, a batch of rows at a time."""
         for path in self.paths:
             with opened(path) as file:
@@ -54,13 +54,13 @@ class ParquetFiles(Log):
 
     def batches(
         self, file: Any, path: str, names: Sequence[str], first: int = 0, size: int | None = None, **which: Any
-    ) -> Iterator[tuple[Any, Place]]:
+    ) -> Iterator[tuple[Any, RowPlace]]:
         """Columns of an open file, or of the row groups in ``which`` (its first row is ``first``), in batches."""
         pa = needed("pyarrow", "reading Parquet")
         size = _read(path, lambda: rows_at_a_time(file.metadata, names)) if size is None else size
         batches = _read(path, lambda: file.iter_batches(size, columns=list(names), use_threads=False, **which))
         while (batch := _read(path, lambda: next(batches, None))) is not None:
-            yield pa.Table.from_batches([batch]), Place(self.plan, printable(path), first)
+            yield pa.Table.from_batches([batch]), RowPlace(self.plan, printable(path), first)
             first += batch.num_rows
 
     def rows_of(self, file: Any, path: str, first: int = 0, size: int | None = None, **which: Any) -> Iterator[Rows]:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from gqlab.data.schema import Label, Schema, action_labels
-from gqlab.data.wording import option
+from gqlab.data.wording import named, option
 from gqlab.support import checks
 
 #: A length of time of ISO 8601, without months and years, which are of different lengths.
@@ -61,7 +61,7 @@ class Reading:
         """``ValueError`` where there is no such column."""
         for name in self.sort_names:
             if name not in available:
-                raise ValueError(f"sort: there is no column {name!r}")
+                raise ValueError(f"{named('sort')}: there is no column {name!r}")
 
     @property
     def as_it_stands(self) -> bool:
@@ -75,9 +75,9 @@ def reading_of(
     """The options of a call, checked."""
     length, in_seconds = _gap(gap)
     if ends is not None:
-        checks.one_of("ends", ends, ("terminated", "truncated"))
+        checks.one_of(named("ends"), ends, ("terminated", "truncated"))
     if drop_nulls is not None:
-        checks.one_of("drop_nulls", drop_nulls, ("rows", "episodes"))
+        checks.one_of(named("drop_nulls"), drop_nulls, ("rows", "episodes"))
     schema = None if like is None else getattr(like, "schema", None)
     if like is not None and not isinstance(schema, Schema):
         raise ValueError(f"like is {checks.shown(like)}, expected Transitions, or a model that was fitted to them")
@@ -97,7 +97,7 @@ def _sort(sort: Any) -> bool | tuple[str, ...] | None:
         return None if sort is None else bool(sort)
     names = (sort,) if isinstance(sort, str) else sort
     if not isinstance(names, list | tuple) or not names or not all(isinstance(name, str) for name in names):
-        raise ValueError(f"sort is {checks.shown(sort)}, expected True, False, or names of columns")
+        raise ValueError(f"{named('sort')} is {checks.shown(sort)}, expected True, False, or names of columns")
     return tuple(names)
 
 
@@ -113,11 +113,13 @@ def _gap(gap: Any) -> tuple[float | None, bool]:
     if isinstance(gap, datetime.timedelta):
         seconds = gap.total_seconds()
         if not seconds > 0:  # NaT is not either
-            raise ValueError(f"gap is {checks.shown(gap)}, expected a length of time above 0")
+            raise ValueError(f"{named('gap')} is {checks.shown(gap)}, expected a length of time above 0")
         return seconds, True
     if isinstance(gap, str) or gap is None:
-        raise ValueError(f"gap is {checks.shown(gap)}, expected a number, a timedelta, or text such as '36h' or 'P1D'")
-    return checks.number("gap", gap, above=0), False
+        raise ValueError(
+            f"{named('gap')} is {checks.shown(gap)}, expected a number, a timedelta, or text such as '36h' or 'P1D'"
+        )
+    return checks.number(named("gap"), gap, above=0), False
 
 
 def check_gap(reading: Reading, time: str | None, is_temporal: bool) -> None:
@@ -125,10 +127,14 @@ def check_gap(reading: Reading, time: str | None, is_temporal: bool) -> None:
     if reading.gap is None:
         return
     if time is None:
-        raise ValueError(f"gap is {reading.gap:g}, and no column is the time: {option('time', '...')} names it")
+        raise ValueError(
+            f"{named('gap')} is {reading.gap:g}, and no column is the time: {option('time', '...')} names it"
+        )
     if is_temporal != reading.in_seconds:
         units = "dates or times: pass a timedelta, or text such as '36h'" if is_temporal else "numbers: pass a number"
-        raise ValueError(f"gap is {reading.gap:g}{' s' * reading.in_seconds}, and the time {time!r} holds {units}")
+        raise ValueError(
+            f"{named('gap')} is {reading.gap:g}{' s' * reading.in_seconds}, and the time {time!r} holds {units}"
+        )
 
 
 def _parts(text: str) -> dict[str, float]:
@@ -143,4 +149,4 @@ def _length(parts: dict[str, float]) -> datetime.timedelta:
     try:
         return datetime.timedelta(**parts)
     except OverflowError:
-        raise ValueError(f"gap is {checks.shown(parts)}, expected a shorter time") from None
+        raise ValueError(f"{named('gap')} is {checks.shown(parts)}, expected a shorter time") from None

@@ -17,7 +17,7 @@ MOST_ACTIONS = 2**16
 
 
 @dataclass(frozen=True)
-class Place:
+class RowPlace:
     """How a message names a value: ``observations[3, 1]``, or ``df: column 'obs_1', row 3``."""
 
     names: Mapping[str, tuple[str, ...]]  #: by role: the argument, or the columns
@@ -31,7 +31,7 @@ class Place:
             return row + self.first
         return int(self.rows[row + self.first])
 
-    def of(self, rows: NDArray[np.intp]) -> Place:
+    def of(self, rows: NDArray[np.intp]) -> RowPlace:
         """The place of some of the rows."""
         kept = rows.astype(np.int64) + self.first
         return replace(self, first=0, rows=kept if self.rows is None else self.rows[kept])
@@ -66,12 +66,12 @@ class Rows:
     probabilities: NDArray[np.float64] | None = None
     times: NDArray[np.float64] | None = None
     begins: NDArray[np.bool_] | None = None  # the row does not follow the one before: what was between them is left out
-    place: Place = field(default_factory=lambda: Place({}))
+    place: RowPlace = field(default_factory=lambda: RowPlace({}))
 
     def __len__(self) -> int:
         return len(self.actions)
 
-    def each(self, change: Callable[[NDArray[Any]], NDArray[Any]], place: Place) -> Rows:
+    def each(self, change: Callable[[NDArray[Any]], NDArray[Any]], place: RowPlace) -> Rows:
         """The same rows with every array changed alike."""
         arrays = {name: value for name, value in vars(self).items() if isinstance(value, np.ndarray)}
         return Rows(**{name: change(value) for name, value in arrays.items()}, place=place)
@@ -85,7 +85,7 @@ class Rows:
         )
 
 
-def checked(values: Mapping[str, NDArray[Any]], place: Place, n_actions: int | None = None) -> Rows:
+def checked(values: Mapping[str, NDArray[Any]], place: RowPlace, n_actions: int | None = None) -> Rows:
     """Rows of arrays by role, each value checked; without an observation (a scan of the rest) it has no components."""
     n = len(values["action"])
     for role, value in values.items():
@@ -125,7 +125,7 @@ def _where(void: NDArray[np.bool_], value: NDArray[Any], instead: float = 0) -> 
 
 
 def _ends(
-    place: Place, values: Mapping[str, NDArray[Any]], n: int, last: NDArray[np.bool_] | None
+    place: RowPlace, values: Mapping[str, NDArray[Any]], n: int, last: NDArray[np.bool_] | None
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Where episodes terminated, and where they were cut off."""
     terminated = flags(place, "terminated", values["terminated"]) if "terminated" in values else np.zeros(n, bool)
@@ -150,7 +150,7 @@ def _ends(
 # --- Values ---------------------------------------------------------------------------------------------------------
 
 
-def finite(place: Place, role: str, value: NDArray[Any]) -> NDArray[Any]:
+def finite(place: RowPlace, role: str, value: NDArray[Any]) -> NDArray[Any]:
     """Observations (n, dim): finite float32, or float64."""
     if value.dtype.kind not in "biuf":
         raise ValueError(f"{place.column(role)} holds {value.dtype}, expected numbers")
@@ -165,7 +165,7 @@ def finite(place: Place, role: str, value: NDArray[Any]) -> NDArray[Any]:
     return out
 
 
-def whole(place: Place, value: NDArray[Any], n_actions: int | None) -> NDArray[np.int64]:
+def whole(place: RowPlace, value: NDArray[Any], n_actions: int | None) -> NDArray[np.int64]:
     """Actions: whole numbers from 0, below ``n_actions`` where that is known."""
     role = "action"
     if value.ndim == 2 and value.shape[1] == 1:
@@ -195,7 +195,7 @@ def whole(place: Place, value: NDArray[Any], n_actions: int | None) -> NDArray[n
     return out
 
 
-def flags(place: Place, role: str, value: NDArray[Any]) -> NDArray[np.bool_]:
+def flags(place: RowPlace, role: str, value: NDArray[Any]) -> NDArray[np.bool_]:
     """Truth values, or 0 and 1."""
     if value.ndim == 2 and value.shape[1] == 1:
         value = value[:, 0]
@@ -208,7 +208,7 @@ def flags(place: Place, role: str, value: NDArray[Any]) -> NDArray[np.bool_]:
     return out
 
 
-def _column(place: Place, role: str, value: NDArray[Any]) -> NDArray[np.float64]:
+def _column(place: RowPlace, role: str, value: NDArray[Any]) -> NDArray[np.float64]:
     if value.ndim == 2 and value.shape[1] == 1:
         value = value[:, 0]
     if value.ndim != 1 or value.dtype.kind not in "biuf":
@@ -218,7 +218,7 @@ def _column(place: Place, role: str, value: NDArray[Any]) -> NDArray[np.float64]
     return value.astype(np.float64)
 
 
-def _rewards(place: Place, value: NDArray[Any]) -> NDArray[np.float64]:
+def _rewards(place: RowPlace, value: NDArray[Any]) -> NDArray[np.float64]:
     out = _column(place, "reward", value)
     bad = np.flatnonzero(~np.isfinite(out))
     if len(bad):
@@ -226,7 +226,7 @@ def _rewards(place: Place, value: NDArray[Any]) -> NDArray[np.float64]:
     return out
 
 
-def _probabilities(place: Place, value: NDArray[Any]) -> NDArray[np.float64]:
+def _probabilities(place: RowPlace, value: NDArray[Any]) -> NDArray[np.float64]:
     out = _column(place, "probability", value)
     bad = np.flatnonzero(~((out > 0) & (out <= 1)))
     if len(bad):
@@ -237,7 +237,7 @@ def _probabilities(place: Place, value: NDArray[Any]) -> NDArray[np.float64]:
     return out
 
 
-def _times(place: Place, value: NDArray[Any]) -> NDArray[np.float64]:
+def _times(place: RowPlace, value: NDArray[Any]) -> NDArray[np.float64]:
     """Numbers, or seconds since 1970-01-01."""
     if value.dtype.kind in "Mm":
         value = np.where(np.isnat(value), np.nan, value.astype(f"{value.dtype.kind}8[us]").astype(np.float64) / 1e6)

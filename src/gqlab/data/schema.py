@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gqlab.data.rows import MOST_ACTIONS
+from gqlab.data.wording import named
 from gqlab.support import checks
 
 #: What an action may be called.
@@ -115,7 +116,7 @@ def _column(values: Mapping[str, Any]) -> Column:
 
 def action_labels(given: Any) -> tuple[Label, ...]:
     """Labels that somebody lists: all text, or all numbers, each once."""
-    name = "action_labels"
+    name = named("action_labels")
     labels = [] if isinstance(given, str | bytes) else checks.several(name, given)
     labels = [label.item() if hasattr(label, "item") and getattr(label, "ndim", 1) == 0 else label for label in labels]
     text = all(isinstance(label, str) for label in labels)

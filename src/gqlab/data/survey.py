@@ -13,7 +13,7 @@ from gqlab.data.arrow import WORDS, column_of, flag_of, is_text, kind_of, needed
 from gqlab.data.log import Log, TableLog
 from gqlab.data.reading import check_gap
 from gqlab.data.schema import MOST_LABELS, Column, Label, Schema, listed
-from gqlab.data.wording import mapped, option
+from gqlab.data.wording import mapped, named, option
 from gqlab.support import checks
 
 AnyLog = TypeVar("AnyLog", bound=Log)
@@ -181,7 +181,8 @@ def sort_columns(log_plan: dict[str, tuple[str, ...]], sort: Any) -> tuple[str, 
         names = (*log_plan.get("episode", ()), *log_plan.get("time", ()))
         if not names:
             raise ValueError(
-                f"sort is True, and no column is the episode or the time: {mapped('episode')}, {option('time', '...')}"
+                f"{named('sort')} is True, and no column is the episode or the time: {mapped('episode')}, "
+                f"{option('time', '...')}"
             )
         return names
     return tuple(sort) if isinstance(sort, tuple) else ()
@@ -197,14 +198,16 @@ def sorted_table(log: AnyLog, by: tuple[str, ...], place: Any) -> TableLog:
     keys = [column_of(table, name) for name in by]
     for name, key in zip(by, keys, strict=True):
         if key.null_count and not any(name in names for names in log.plan.values()):
-            raise ValueError(f"sort: column {name!r} has {key.null_count:,} nulls, expected a value in each row")
+            raise ValueError(
+                f"{named('sort')}: column {name!r} has {key.null_count:,} nulls, expected a value in each row"
+            )
     plain = [key.storage if isinstance(key.type, pa.ExtensionType) else key for key in keys]
     made = pa.table({str(number): key for number, key in enumerate(plain)})
     try:
         order = pc.sort_indices(made, sort_keys=[(name, "ascending") for name in made.column_names])
     except pa.ArrowException:
         held = ", ".join(f"{name!r} ({checks.shown(str(key.type))})" for name, key in zip(by, keys, strict=True))
-        raise ValueError(f"sort: rows cannot be put in the order of {held}") from None
+        raise ValueError(f"{named('sort')}: rows cannot be put in the order of {held}") from None
     rows = np.asarray(order).astype(np.int64)
     shared = {name: getattr(log, name) for name in ("plan", "reading", "n_actions", "schema", "decoding")}
     return TableLog(**shared, table=table.take(order), place=place.of(rows))

@@ -19,26 +19,33 @@ def command_line() -> Iterator[None]:
         _TYPED.reset(before)
 
 
+def named(name: str) -> str:
+    """An option by itself: ``drop_nulls``, or ``--drop-nulls``."""
+    return f"--{name.replace('_', '-')}" if _TYPED.get() else name
+
+
 def option(name: str, value: str) -> str:
     """An option with a value.
 
     >>> option("drop_nulls", "'rows'"), option("sort", "True")
     ("drop_nulls='rows'", 'sort=True')
     >>> with command_line():
-    ...     option("drop_nulls", "'rows'"), option("sort", "True")
-    ('--drop-nulls rows', '--sort')
+    ...     option("drop_nulls", "'rows'"), option("sort", "True"), option("action_labels", "[...]")
+    ('--drop-nulls rows', '--sort', '--action-labels ...')
     """
     if not _TYPED.get():
         return f"{name}={value}"
-    flag = f"--{name.replace('_', '-')}"
-    return flag if value == "True" else f"{flag} {value.strip(chr(39))}"
+    return named(name) if value == "True" else f"{named(name)} {value.strip('[]' + chr(39))}"
 
 
 def mapped(role: str, value: str = "...") -> str:
-    """How a user says which column has a role: ``columns={'action': ...}``."""
-    return option(role, "NAME" if value == "..." else value) if _TYPED.get() else f"columns={{'{role}': {value}}}"
+    """How a user says which column has a role: ``columns={'action': ...}``, or ``--column action=NAME``."""
+    if not _TYPED.get():
+        return f"columns={{'{role}': {value}}}"
+    name = "NAME" if value == "..." else value.strip(chr(39))
+    return f"--column {role}={name}"
 
 
 def mapping_of(role: str) -> str:
-    """What a user said about a role: ``columns['action']``."""
-    return f"--{role.replace('_', '-')}" if _TYPED.get() else f"columns[{role!r}]"
+    """What a user said about a role: ``columns['action']``, or ``--column action``."""
+    return f"--column {role}" if _TYPED.get() else f"columns[{role!r}]"

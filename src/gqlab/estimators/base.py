@@ -18,7 +18,7 @@ Two more static methods say where it runs:
 * ``drifts()``: it reads and moves θ and ω through the functions of ``rules.vectors`` and ``rules.point`` alone, so that
   on sparse features they can be scaled vectors (False), or lagged ones that drift along a mean (True), and a step costs
   as much as features have entries. Without it they are arrays. ``sparse_form()`` is another estimator that does the
-  same on such vectors.
+  same on such vectors, and ``kept_form()`` one over samples that an agent keeps: see :mod:`gqlab.estimators.kept`.
 
 All but ``step`` and ``memory`` have a default. Arrays that must survive from one call to the next (``resume``) are
 declared with ``kept=True``; everything else must be rebuilt by ``begin``.

@@ -26,6 +26,7 @@ class Need(Enum):
     STATES = "samples of a finite number of states"
     BEHAVIOR = "the behaviour policy's probabilities of all actions"
     SIMULATION = "trajectories that are drawn at will"
+    KEPT = "transitions that are kept, and told when they come and go"
     CPU = "the linear algebra of a CPU"
     WHOLE_MEAN = "means over all rows of a log, again for every epoch"
     SUMS = "sums over all rows of a log"

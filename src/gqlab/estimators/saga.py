@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gqlab.estimators.kept import SAGAKept
 from gqlab.estimators.needs import Need, Needs
 from gqlab.rules.gradient import evaluate, scatter
 from gqlab.rules.memory import COUNT, Array, Sizes, far, near
@@ -37,6 +38,10 @@ class SAGA(NamedTuple):
     @staticmethod
     def needs() -> Needs:
         return frozenset({Need.NUMBERED})
+
+    @staticmethod
+    def kept_form() -> Any:
+        return SAGAKept
 
     @staticmethod
     def memory(n: Sizes) -> dict[str, Array]:

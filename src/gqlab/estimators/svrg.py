@@ -17,6 +17,7 @@ import numpy as np
 
 from gqlab.estimators.base import move
 from gqlab.estimators.epochs import GROWTH_UNIT, epoch_from
+from gqlab.estimators.kept import SVRGKept
 from gqlab.estimators.needs import Need, Needs
 from gqlab.rules.dispatch import rule
 from gqlab.rules.gradient import add, evaluate, next_value, td_terms
@@ -60,6 +61,10 @@ class SVRG(NamedTuple):
     @staticmethod
     def drifts() -> bool:
         return True
+
+    @staticmethod
+    def kept_form() -> Any:
+        return SVRGKept
 
     @staticmethod
     def memory(n: Sizes) -> dict[str, Array]:

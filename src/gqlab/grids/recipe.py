@@ -24,7 +24,7 @@ from gqlab.problems.baird import baird
 from gqlab.problems.garnet import garnet
 from gqlab.problems.problem import Problem
 from gqlab.support import checks
-from gqlab.support.files import one_line
+from gqlab.support.files import one_line, open_regular
 
 Values = dict[str, Any]
 
@@ -67,7 +67,7 @@ class Recipe:
 def read_recipe(path: Path) -> Recipe:
     """The sweep in a file; ``ValueError`` in one line that names the file and the key."""
     try:
-        with open(path, "rb") as file:
+        with open_regular(path) as file:
             values = tomllib.load(file)
         return _recipe(values)
     except tomllib.TOMLDecodeError as error:

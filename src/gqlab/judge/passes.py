@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gqlab.judge.rows import Block, blocks, pieces
+from gqlab.judge.rows import LogBlock, blocks, pieces
 from gqlab.judge.sums import (
     BehaviorSums,
     LogMoments,
@@ -46,7 +46,7 @@ class Second(NamedTuple):
     starts: list[tuple[NDArray[np.int64], FloatArray]]  # episodes, and V(s₀) of each policy, (P, n_starts)
 
 
-def part_blocks(shared: Shared, k: int) -> Iterator[tuple[Block, Callable[[int], FloatArray]]]:
+def part_blocks(shared: Shared, k: int) -> Iterator[tuple[LogBlock, Callable[[int], FloatArray]]]:
     """The blocks of part k, each with the probabilities of policy number p at its observations."""
     cache = shared.get("cache")
     if cache is not None:
@@ -59,7 +59,7 @@ def part_blocks(shared: Shared, k: int) -> Iterator[tuple[Block, Callable[[int],
             yield block, asked(shared["policies"], block)
 
 
-def asked(policies: list[Any], block: Block) -> Callable[[int], FloatArray]:
+def asked(policies: list[Any], block: LogBlock) -> Callable[[int], FloatArray]:
     """The probabilities of policies at a block's observations, each computed once."""
     answers: dict[int, FloatArray] = {}
 
@@ -120,6 +120,6 @@ def _matrices(shared: Shared) -> Matrices:
     return Matrices(shared["features"], shared["n_actions"])
 
 
-def cached(shared: Shared) -> list[list[tuple[Block, Callable[[int], FloatArray]]]]:
+def cached(shared: Shared) -> list[list[tuple[LogBlock, Callable[[int], FloatArray]]]]:
     """All blocks of all parts, encoded once."""
     return [list(part_blocks(shared, k)) for k in range(len(shared["parts"]))]

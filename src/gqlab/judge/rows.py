@@ -35,7 +35,7 @@ class Piece(NamedTuple):
     continues: bool  # its last episode goes on behind it
 
 
-class Block(NamedTuple):
+class LogBlock(NamedTuple):
     """Encoded rows. Row k of ``x`` and of ``observations`` belongs to one observation, which rows share."""
 
     x: NDArray[Any]  # (n_observations, n_active) places or (n_observations, K) numbers
@@ -188,7 +188,7 @@ def _other(files: Any, before: Part | None, part: Part | None) -> bool:
     return bool(last.column(0)[-1].as_py() != following.column(0)[0].as_py())
 
 
-def blocks(piece: Piece, features: Features) -> Iterator[Block]:
+def blocks(piece: Piece, features: Features) -> Iterator[LogBlock]:
     """The rows of a piece, encoded, so many at a time."""
     chunk, n = piece.chunk, len(piece.chunk)
     new = np.append(True, np.diff(piece.episode) != 0)
@@ -201,7 +201,7 @@ def blocks(piece: Piece, features: Features) -> Iterator[Block]:
         yield _block(chunk, part, features, piece.episode[part], time[part], ends[part] & ~chunk.terminated[part])
 
 
-def _block(chunk: Chunk, part: slice, features: Features, episode: Any, time: Any, cut: Any) -> Block:
+def _block(chunk: Chunk, part: slice, features: Features, episode: Any, time: Any, cut: Any) -> LogBlock:
     first, after = (np.asarray(v[part], dtype=np.float64) for v in (chunk.observations, chunk.next_observations))
     terminated, n = chunk.terminated[part], len(first)
     after = np.where(terminated[:, None], first, after)  # nothing follows from there
@@ -209,7 +209,7 @@ def _block(chunk: Chunk, part: slice, features: Features, episode: Any, time: An
     leads_to = np.arange(1, n + 1)
     leads_to[extra] = n + np.arange(len(extra))
     observations = np.concatenate([first, after[extra]])
-    return Block(
+    return LogBlock(
         x=features.encode(observations), observations=observations, first=np.arange(n), after=leads_to,
         action=np.asarray(chunk.actions[part]), reward=np.asarray(chunk.rewards[part], dtype=np.float64),
         live=~terminated, probability=None if chunk.probability is None else chunk.probability[part],

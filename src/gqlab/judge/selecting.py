@@ -60,8 +60,8 @@ class Selection:
     def _repr_html_(self) -> str:
         """For notebooks."""
         table = "" if self.decision is None else self.decision._repr_html_()
-        said = [f"<p><b>{html.escape(self.sentence)}</b></p>", *(f"<p>{html.escape(note)}</p>" for note in self.notes)]
-        return "".join(said) + table
+        lines = [f"<p><b>{html.escape(self.sentence)}</b></p>", *(f"<p>{html.escape(note)}</p>" for note in self.notes)]
+        return "".join(lines) + table
 
 
 def select(

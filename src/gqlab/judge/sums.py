@@ -14,7 +14,7 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 from gqlab.judge.features import Features
-from gqlab.judge.rows import Block
+from gqlab.judge.rows import LogBlock
 from gqlab.support.checks import FloatArray
 
 #: Up to so many features of (s, a) a matrix is dense; beyond, it is kept sparse where states have one feature.
@@ -154,7 +154,7 @@ class Matrices:
         return kept, pi.sum(axis=1) - kept.sum(axis=1)
 
 
-def log_sums(m: Matrices, block: Block, discount: float) -> LogMoments:
+def log_sums(m: Matrices, block: LogBlock, discount: float) -> LogMoments:
     """The sums of the log alone."""
     x, after = block.x[block.first], block.x[block.after]
     gamma: FloatArray = discount * block.live.astype(np.float64)
@@ -173,7 +173,7 @@ def log_sums(m: Matrices, block: Block, discount: float) -> LogMoments:
     )
 
 
-def policy_sums(m: Matrices, block: Block, pi: FloatArray, discount: float, inverse: Any = None) -> PolicyMoments:
+def policy_sums(m: Matrices, block: LogBlock, pi: FloatArray, discount: float, inverse: Any = None) -> PolicyMoments:
     """The sums of a policy with probabilities ``pi`` at the block's observations.
 
     With ``inverse`` the pairs that were hardly seen are left out, and summed apart.
@@ -205,7 +205,7 @@ class RowValues(NamedTuple):
 
 
 def deltas(
-    m: Matrices, block: Block, pi: FloatArray, discount: float, judged: PolicyWeights
+    m: Matrices, block: LogBlock, pi: FloatArray, discount: float, judged: PolicyWeights
 ) -> tuple[FloatArray, FloatArray]:
     """δ of every row, (n,), and V of every observation."""
     lost, value = np.zeros(len(pi)), judged.left_out or 0.0
@@ -216,7 +216,7 @@ def deltas(
     return block.reward + discount * block.live * V[block.after] - q[block.first, block.action], V
 
 
-def row_values(m: Matrices, block: Block, pi: FloatArray, discount: float, judged: PolicyWeights) -> RowValues:
+def row_values(m: Matrices, block: LogBlock, pi: FloatArray, discount: float, judged: PolicyWeights) -> RowValues:
     """w, δ and h of every row, under a policy with probabilities ``pi`` at the block's observations."""
     delta, V = deltas(m, block, pi, discount, judged)
     x = block.x[block.first]
@@ -226,7 +226,7 @@ def row_values(m: Matrices, block: Block, pi: FloatArray, discount: float, judge
     return RowValues(w, delta, h, w * delta + through_prior, V[block.first[block.starts]])
 
 
-def residuals(block: Block, rows: RowValues, base: RowValues | None = None) -> Residuals:
+def residuals(block: LogBlock, rows: RowValues, base: RowValues | None = None) -> Residuals:
     """The sums of a policy's rows; ``base``: those of the policy that it is compared with."""
     w, delta, h, moved, starts = rows
     left = np.maximum(1 - h, 0.0)
@@ -247,7 +247,7 @@ class BehaviorSums(NamedTuple):
     square: float  # Σ δ²
 
 
-def behavior_sums(m: Matrices, block: Block, discount: float, theta: FloatArray, u: FloatArray) -> BehaviorSums:
+def behavior_sums(m: Matrices, block: LogBlock, discount: float, theta: FloatArray, u: FloatArray) -> BehaviorSums:
     """The returns of episodes; theta and u are (1, K): V_b, and what its values behind the cuts weigh."""
     V = m.values(block.x, theta)[:, 0]
     delta = block.reward + discount * block.live * V[block.after] - V[block.first]
@@ -258,7 +258,7 @@ def behavior_sums(m: Matrices, block: Block, discount: float, theta: FloatArray,
     return BehaviorSums(returns, _by_episode(block, w * delta), float(delta @ delta))
 
 
-def _by_episode(block: Block, values: FloatArray) -> FloatArray:
+def _by_episode(block: LogBlock, values: FloatArray) -> FloatArray:
     return np.bincount(block.episode - block.episode[0], weights=values).astype(np.float64)
 
 

@@ -46,8 +46,8 @@ def run(
     algorithm : Algorithm
         ``GreedyGQ``, ``VRGreedyGQ``, ``QRC``; the family at the statistical floor: ``AveragedGreedyGQ``,
         ``SAGAGreedyGQ``, ``StreamingGreedyGQ``, ``LeastSquaresGreedyGQ``, ``STORMGreedyGQ``, ``SARAHGreedyGQ``,
-        ``NestedGreedyGQ``; for comparison: ``QLearning``, ``ActorCritic``, ``PolicyGradient``; or one of your own.
-        Others need what a finite MDP does not offer: docs/algorithms.md has the table.
+        ``NestedGreedyGQ``; for comparison: ``QLearning``, ``SAGAQLearning``, ``ActorCritic``, ``PolicyGradient``;
+        or one of your own. Others need what a finite MDP does not offer: docs/algorithms.md has the table.
     n_samples : int
         The budget of each run; VR-Greedy-GQ takes the whole batches that fit.
     n_runs : int

@@ -51,6 +51,8 @@ class LinearQ(Policy):
         another file as this model needs it.
     space : gymnasium.Space, optional
         Of the observations, where they are no vectors: with it a model takes dictionaries, tuples, arrays of any shape.
+    offset : float
+        What is added to all action values.
 
     Examples
     --------
@@ -71,6 +73,7 @@ class LinearQ(Policy):
     history: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     metadata: Mapping[str, Any] = field(default_factory=dict)
     space: Any = None
+    offset: float = 0.0
 
     def __post_init__(self) -> None:
         encoder = own_copy(as_encoder(self.encoder))
@@ -81,6 +84,7 @@ class LinearQ(Policy):
         object.__setattr__(self, "encoder", encoder)
         object.__setattr__(self, "theta", checks.frozen(theta))
         object.__setattr__(self, "discount", checks.number("discount", self.discount, least=0, below=1))
+        object.__setattr__(self, "offset", checks.number("offset", self.offset))
         if self.action_labels is not None and len(self.action_labels) != len(theta):
             raise ValueError(
                 f"metadata has {len(self.action_labels)} labels of actions, and theta {len(theta)} actions"
@@ -123,11 +127,11 @@ class LinearQ(Policy):
     def _q(self, rows: FloatArray) -> FloatArray:
         """Q of rows that are checked: of one, as when acting, without the costs of a batch."""
         if len(rows) != 1:
-            return action_values(self.encoder, self.theta, rows)
+            return action_values(self.encoder, self.theta, rows) + self.offset
         encoded = self.encoder.encode(rows[0])
         if self.encoder.kind == "dense":
-            return (self.theta @ encoded)[None]
-        return (self.theta[:, encoded].sum(axis=1) * self.encoder.value_)[None]
+            return (self.theta @ encoded)[None] + self.offset
+        return (self.theta[:, encoded].sum(axis=1) * self.encoder.value_)[None] + self.offset
 
     def probabilities(self, observations: ArrayLike) -> FloatArray:
         """The probabilities of the actions under the target's policy: (n_actions,), or (n, n_actions)."""
@@ -220,6 +224,7 @@ class LinearQ(Policy):
             "encoder": encoder_to_dict(self.encoder),
             "target": operator_to_dict(self.target),
             "discount": self.discount,
+            "offset": self.offset,
             "metadata": dict(self.metadata),
             "space": None if self.space is None else self.space.parts,
         }
@@ -255,6 +260,7 @@ class LinearQ(Policy):
             discount=header["discount"],
             history={name.removeprefix("history."): v for name, v in arrays.items() if name.startswith("history.")},
             metadata=header["metadata"],
+            offset=header.get("offset", 0.0),
             space=None if header.get("space") is None else layout_of(header["space"]),
         )
 

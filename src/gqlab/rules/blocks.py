@@ -40,6 +40,9 @@ class BinaryBlocks(NamedTuple):
     def add(self, row, c, out, d):
         add_row(self, row, c, out)
 
+    def add_block(self, row, c, scale, out, d, A):
+        add_rows(self, row, c, scale, out, A)
+
     def place_in_block(self, first, j):
         return np.int64(self.places[first + j])
 
@@ -60,6 +63,9 @@ class DenseBlocks(NamedTuple):
 
     def add(self, row, c, out, d):
         add_row(self, row, c, out)
+
+    def add_block(self, row, c, scale, out, d, A):
+        add_rows(self, row, c, scale, out, A)
 
     def place_in_block(self, first, j):
         return j
@@ -96,3 +102,11 @@ def add_row(features, row, c, out):
         one += change[0]
         two += change[1]
     note(out, one, two)
+
+
+@rule
+def add_rows(features, row, c, scale, out, A):
+    """out += scale Σ_a c_{2+a} φ_{row+a}: of a maximum all but one are zero, and without a correction all."""
+    for a in range(A):
+        if c[2 + a] != 0.0:
+            add_row(features, row + a, scale * c[2 + a], out)

@@ -12,7 +12,6 @@ from gqlab.rules.vectors import (
     COUNT,
     DRIFT_SCALE,
     LEAST_MEAN_SCALE,
-    LEAST_SCALE,
     LEAST_STEPS,
     SCALE,
     STEPS,
@@ -22,7 +21,9 @@ from gqlab.rules.vectors import (
     N,
     drift_anew,
     entry_of,
+    least_scale,
     move_along_drift,
+    still,
     write_out,
 )
 
@@ -149,7 +150,7 @@ def rescale(v, factor, d):
     """v *= factor."""
     if factor != 1.0:
         v.numbers[SCALE] *= factor
-        if abs(v.numbers[SCALE]) < LEAST_SCALE:
+        if abs(v.numbers[SCALE]) < least_scale(v):
             write_out(v, d)
 
 
@@ -168,6 +169,29 @@ def settle_vector(v, radius, d):
     v.numbers[STEPS] += 1.0
     if v.numbers[STEPS] >= max(d, LEAST_STEPS):
         write_out(v, d)
+
+
+@rule
+def add_to_sum(point, samples, x, c, share, has_omega, d, A):
+    """Add ``share`` times (G, H) of sample x to the sums that θ and ω drift along the mean of."""
+    features, row = samples.features, samples.row[x]
+    add(features, row, share * c[0], Drift(point.theta), d)
+    add_block(features, samples.next_row[x], c, share, Drift(point.theta), d, A)
+    if has_omega:
+        add(features, row, share * c[1], Drift(point.omega), d)
+
+
+@rule
+def drift_by_mean(point, n):
+    """The drift is the sum over n."""
+    point.theta.numbers[DRIFT_SCALE] = point.omega.numbers[DRIFT_SCALE] = 1.0 / n
+
+
+@rule
+def drift_from_zero(point, d):
+    """θ and ω drift along sums that begin at 0."""
+    still(point.theta, d)
+    still(point.omega, d)
 
 
 @rule

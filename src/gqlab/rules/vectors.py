@@ -58,6 +58,17 @@ def entry_of(self, i):
     return self[i]
 
 
+@by_type
+def drift_shifted(self, i, amount):
+    """Lagged vector: g_i has grown by so much, while the vector stayed where it is."""
+
+
+@by_type
+def least_scale(self):
+    """Scaled or lagged vector: the least a with which u is not written out."""
+    return LEAST_SCALE
+
+
 class Scaled(NamedTuple):
     """v = a u."""
 
@@ -74,9 +85,7 @@ class Scaled(NamedTuple):
         return self.numbers[SCALE]
 
     def shift(self, i, amount):
-        old = self.u[i]
-        self.u[i] = old + amount
-        return (old + old + amount) * amount, 0.0
+        return shift_scaled(self, i, amount)
 
     def note(self, first, second):
         self.numbers[N] += first
@@ -85,12 +94,26 @@ class Scaled(NamedTuple):
         pass
 
     def write_out(self, d):
-        a = self.numbers[SCALE]
-        total = 0.0
-        for i in range(d):
-            self.u[i] *= a
-            total += self.u[i] * self.u[i]
-        written(self.numbers, total)
+        write_scaled(self, d)
+
+
+@rule
+def shift_scaled(v, i, amount):
+    """u_i += amount; what that adds to N."""
+    old = v.u[i]
+    v.u[i] = old + amount
+    return (old + old + amount) * amount, 0.0
+
+
+@rule
+def write_scaled(v, d):
+    """u ← a u."""
+    a = v.numbers[SCALE]
+    total = 0.0
+    for i in range(d):
+        v.u[i] *= a
+        total += v.u[i] * v.u[i]
+    written(v.numbers, total)
 
 
 class Lagged(NamedTuple):
@@ -110,25 +133,41 @@ class Lagged(NamedTuple):
         return self.numbers[SCALE]
 
     def shift(self, i, amount):
-        old, g = self.u[i], self.g[i]
-        self.u[i] = old + amount
-        raw = old + self.numbers[LAG] * g
-        return (raw + raw + amount) * amount, amount * g
+        return shift_lagged(self, i, amount)
 
     def note(self, first, second):
         self.numbers[N] += first
         self.numbers[P] += second
 
     def move_along_drift(self, step):
-        """v += a·step·g, with g times its factor."""
-        numbers = self.numbers
-        e = step * numbers[DRIFT_SCALE]
-        numbers[LAG] += e
-        numbers[N] += e * (2 * numbers[P] + e * numbers[GG])
-        numbers[P] += e * numbers[GG]
+        move_lagged(self, step * self.numbers[DRIFT_SCALE])
 
     def write_out(self, d):
-        drift_anew(self, self.g, d)
+        write_lagged(self, d)
+
+
+@rule
+def shift_lagged(v, i, amount):
+    """u_i += amount; what that adds to N and P."""
+    old, g = v.u[i], v.g[i]
+    v.u[i] = old + amount
+    raw = old + v.numbers[LAG] * g
+    return (raw + raw + amount) * amount, amount * g
+
+
+@rule
+def move_lagged(v, e):
+    """c += e."""
+    numbers = v.numbers
+    numbers[LAG] += e
+    numbers[N] += e * (2 * numbers[P] + e * numbers[GG])
+    numbers[P] += e * numbers[GG]
+
+
+@rule
+def write_lagged(v, d):
+    """u ← a (u + c g), with the same g."""
+    drift_anew(v, v.g, d)
 
 
 @rule
@@ -160,6 +199,7 @@ class Drift(NamedTuple):
         raw = vector.u[i] + c * g
         vector.g[i] = g + amount
         vector.u[i] -= c * amount
+        drift_shifted(vector, i, amount)
         return raw * amount, (g + g + amount) * amount
 
     def note(self, first, second):
@@ -175,6 +215,15 @@ def move_along_drift(self, step):
 @by_type
 def write_out(self, d):
     """Scaled or lagged vector: u ← v, with a = 1 and c = 0, and its numbers from scratch."""
+
+
+@rule
+def still(v, d):
+    """Write a lagged vector out, with no drift from here on."""
+    write_out(v, d)
+    for i in range(d):
+        v.g[i] = 0.0
+    v.numbers[P] = v.numbers[GG] = 0.0
 
 
 @rule

@@ -7,6 +7,7 @@ no more memory than the size of the file; a damaged or crafted file causes a ``V
 from __future__ import annotations
 
 import contextlib
+import errno
 import glob
 import hashlib
 import io
@@ -14,6 +15,7 @@ import json
 import math
 import os
 import secrets
+import stat
 import time
 import warnings
 import zipfile
@@ -55,12 +57,23 @@ def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
     write_whole(path, lambda file: np.savez(file, **content))  # type: ignore[arg-type]
 
 
+def open_regular(path: str | os.PathLike[str]) -> BinaryIO:
+    """A file, open for reading. A pipe in its place gets a ``ValueError``: nobody may ever write into it."""
+    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    if stat.S_ISREG(os.fstat(descriptor).st_mode):
+        return os.fdopen(descriptor, "rb")
+    os.close(descriptor)
+    if os.path.isdir(path):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
+    raise ValueError(f"{os.fspath(path)} is a pipe or a device, expected a file")
+
+
 def read_arrays(path: str | os.PathLike[str], *, sealed: bool = True) -> dict[str, NDArray[Any]]:
     """What :func:`write_arrays` wrote; ``ValueError`` for everything else that can be in a file.
 
     With ``sealed=False`` a file without a digest is read too.
     """
-    with open(path, "rb") as file:
+    with open_regular(path) as file:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # NumPy warns of a header that it repairs
@@ -75,7 +88,7 @@ def read_arrays(path: str | os.PathLike[str], *, sealed: bool = True) -> dict[st
 
 def read_array(path: str | os.PathLike[str], name: str) -> NDArray[Any]:
     """One array of a file, without reading the others; the digest is not checked."""
-    with open(path, "rb") as file:
+    with open_regular(path) as file:
         try:
             return next(_array(data) for found, data in _members(file) if found == name)
         except StopIteration:

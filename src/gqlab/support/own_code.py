@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import inspect
-import re
+import random
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
@@ -26,8 +26,8 @@ PLAIN = (bool, int, float, complex, str, bytes, type(None), type(Ellipsis), rang
 #: Attributes of classes that Python makes, and that say nothing which their other attributes do not.
 MADE = {"__dict__", "__weakref__", "__doc__", "__module__", "__firstlineno__", "__static_attributes__", "_abc_impl"}
 
-#: The address of an object in its description: the next process has another one.
-ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
+#: Generators of random numbers.
+MOVING = (np.random.Generator, np.random.BitGenerator, np.random.RandomState, random.Random)
 
 
 def own_code(things: Iterable[Any]) -> tuple[set[str], list[str]]:
@@ -132,9 +132,22 @@ class _Walk:
         if names or own:
             parts = [f"{inner} = {self._text(f'{name}.{inner}', getattr(thing, inner))}" for inner in names]
             return f"{kind} {parts}"
-        if not ADDRESS.search(repr(thing)):
-            return f"{kind} {thing!r}"
-        raise self._refused(name, thing)
+        if hasattr(thing, "fingerprint"):  # a problem
+            return f"{kind} {thing.fingerprint}"
+        return f"{kind} {self._state(name, thing)}"
+
+    def _state(self, name: str, thing: Any) -> str:
+        """What a copy of an object would be made of. Its description may leave out what counts."""
+        try:
+            if isinstance(thing, MOVING):
+                raise TypeError  # its state is another one at every call
+            made_of = thing.__reduce_ex__(4)
+        except Exception:  # a lock, an open file
+            raise self._refused(name, thing) from None
+        if isinstance(made_of, str):
+            return made_of
+        parts = [list(part) if isinstance(part, Iterator) else part for part in made_of]
+        return str([self._text(name, part) for part in parts])
 
     def _refused(self, name: str, thing: Any) -> ValueError:
         return ValueError(

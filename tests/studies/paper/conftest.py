@@ -36,7 +36,7 @@ class Tiny(Request):
         return range(50, 51) if part.problems == "tuning" else super().numbers(part)
 
     def sized(self, entry: Contender) -> Contender:
-        n = 20 * 1800 if entry.algorithm.samples_per_update > 1 else max(6000, 2 * entry.algorithm.batch_size)
+        n = 20 * 1800 if entry.algorithm.samples_per_update > 1 else max(6000, 2 * entry.algorithm.epoch_size)
         return replace(entry, n_samples=n, record_every=min(entry.record_every, 1000), thin=1, windows=())
 
 

@@ -170,7 +170,9 @@ def test_means_are_over_500_evenly_spaced_updates_and_the_end_is_recorded(claim)
     experiment = BY_NAME[claim.experiment]
     part = experiment.part(statistic.part)
     slope = isinstance(statistic, Slope)
-    names = [e.label for e in part.entries if e.algorithm.batch_size] if slope else [statistic.over, statistic.under]
+    names = (
+        [e.label for e in part.entries if e.algorithm.epoch_size > 1] if slope else [statistic.over, statistic.under]
+    )
     algorithms = [part.entry(name).algorithm for name in names]
     jobs = [request.job(experiment, part, part.entry(name), 0) for name in names]
     recorded = [
@@ -180,8 +182,8 @@ def test_means_are_over_500_evenly_spaced_updates_and_the_end_is_recorded(claim)
     for a, updates in zip(algorithms, kept, strict=True):
         counted = {"samples": a.samples, "computations": a.gradient_evaluations}.get(statistic.axis.unit, lambda u: u)
         if slope:
-            assert abs(updates[-1] - statistic.axis.n) <= a.batch_size / 2
-            assert updates[-1] >= 10 * a.batch_size
+            assert abs(updates[-1] - statistic.axis.n) <= a.epoch_size / 2
+            assert updates[-1] >= 10 * a.epoch_size
             end = updates[-1]
         else:
             counts = {

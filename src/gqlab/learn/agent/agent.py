@@ -20,6 +20,9 @@ from gqlab.estimators.needs import Need
 from gqlab.learn.agent.callbacks import Callback, as_callbacks
 from gqlab.learn.agent.core import make_live, way_beside, with_step_sizes
 from gqlab.learn.agent.live import COLLECTED, DIVERGED, UPDATES, Live
+from gqlab.learn.agent.making import AgentSettings, begin_at, make_keeping_live
+from gqlab.learn.agent.replay import Refit, Replay, way_over_kept
+from gqlab.learn.agent.replaying import Replaying, average_of, entries_of
 from gqlab.learn.agent.workers import Episodes, Worker, make_worker
 from gqlab.learn.environments import env_of, is_vector, make_env, recipe_of, single_spaces
 from gqlab.learn.linear_q import LinearQ
@@ -35,7 +38,7 @@ from gqlab.support.renamed import renamed
 CHUNK = 2000
 
 
-class Agent(Policy):
+class Agent(Replaying, Policy):
     """A linear agent beside an environment: ``gq.Agent(env, encoder, algorithm).learn(100_000)``.
 
     It acts with probability ε at random and else by its own action values, and updates them after every step: with an
@@ -61,7 +64,14 @@ class Agent(Policy):
         What the updates bootstrap from; Sarsa has its own, the action taken next. With a softmax or a mellowmax the
         agent acts by its policy.
     seed : int
-        Of everything: exploration, batches, the environment's episodes.
+        Of everything: exploration, batches, what is drawn from a buffer, the environment's episodes.
+    replay : Replay or Refit, optional
+        Keep all transitions, or the newest, and learn from them again and again: see :class:`gqlab.Replay`. Then also
+        SAGAGreedyGQ and SAGAQLearning, whose sum is over what is kept; VRGreedyGQ, whose batch is all that is kept and
+        whose epochs are as long, and at least ``batch_size`` updates; Sarsa, whose V̄ is the expected value under its
+        own policy; and with :class:`gqlab.Refit` FittedQ, LSPI and LeastSquaresGreedyGQ. Without traces.
+    initial_value : float
+        What all action values are at first: an optimistic one explores.
 
     Attributes
     ----------
@@ -90,15 +100,19 @@ class Agent(Policy):
         epsilon: float | LinearDecay = 0.1,
         target: Operator | None = None,
         seed: int = 0,
+        replay: Replay | Refit | None = None,
+        initial_value: float = 0.0,
     ) -> None:
         check_algorithm("algorithm", algorithm)
-        way = way_beside(algorithm)
+        way = way_beside(algorithm) if replay is None else way_over_kept(replay, algorithm)
         self.target = Greedy() if target is None else target
         checks.instance("target", self.target, Operator, "an operator such as gqlab.Greedy()")
         if self.target.tables():
             raise ValueError(f"target is {self.target!r}: an agent improves its policy; a given one is for gqlab.fit")
         if Need.NEXT_ACTION in way.needs and type(self.target) is not Greedy:
             raise ValueError(f"target is {self.target!r}: that of Sarsa is the action that is taken next")
+        self.replay = replay
+        self.initial_value = checks.number("initial_value", initial_value)
         self.discount = checks.number("discount", discount, least=0, most=1)
         self.epsilon = share("epsilon", epsilon)
         self.seed = checks.integer("seed", seed, least=0, below=2**63)
@@ -107,16 +121,11 @@ class Agent(Policy):
         self.encoder = _fitted(encoder, self.env, flat)
         self.algorithm = with_step_sizes(algorithm, self.encoder)
         n_envs = self.env.num_envs if is_vector(self.env) else 1
-        self._live: Live = make_live(
-            self.encoder,
-            self.n_actions,
-            n_envs,
-            self.algorithm,
-            self.target,
-            self.discount,
-            self.epsilon,
-            self.seed,
-        )
+        sizes = self.encoder, self.n_actions, n_envs
+        how = (*sizes, self.algorithm, self.target, self.discount, self.epsilon, self.seed)
+        self._live: Live = make_live(*how) if replay is None else make_keeping_live(AgentSettings(*how, replay, way))
+        begin_at(self._live, self.encoder, self.n_actions, self.initial_value)
+        self._segments = {}
         self._model: tuple[int, LinearQ] | None = None
         self.episodes = Episodes()
         self._worker: Worker = make_worker(self.env, self.encoder, self._live, self.episodes, self.seed)
@@ -151,19 +160,25 @@ class Agent(Policy):
         """One row of weights for each action, (n_actions, K): what the estimator offers, which may be a mean."""
         estimator, point = at(self._live.estimator, 0), self._live.point  # type: ignore[no-untyped-call]
         if not hasattr(estimator, "answer"):
-            return _values(point.theta).reshape(self.n_actions, -1)
+            return entries_of(point.theta).reshape(self.n_actions, -1)
         out = np.empty(len(point.answer))
         answer(estimator, point, out, len(out))
         return out.reshape(self.n_actions, -1)
 
     @property
+    def theta_average(self) -> FloatArray:
+        """θ̄ in the same form, by which it acts; θ itself where there is no average."""
+        theta = self._live.point.theta
+        return average_of(theta).reshape(self.n_actions, -1) if hasattr(theta, "pace") else self.theta
+
+    @property
     def omega(self) -> FloatArray:
         """ω in the same form."""
-        return _values(self._live.point.omega).reshape(self.n_actions, -1)
+        return entries_of(self._live.point.omega).reshape(self.n_actions, -1)
 
     @property
     def model(self) -> LinearQ:
-        """What was learned so far, as a model of its own."""
+        """What was learned so far, as a model of its own: what it acts by, without exploration."""
         about = {
             "algorithm": self.algorithm.to_dict(),
             "timesteps": self.num_timesteps,
@@ -171,7 +186,8 @@ class Agent(Policy):
             "env": recipe_of(self.env),
         }
         discount = min(self.discount, np.nextafter(1.0, 0.0))
-        return LinearQ(self.theta, self.encoder, self.target, discount, metadata=about, space=self._worker.flat)
+        settings = {"metadata": about, "space": self._worker.flat, "offset": self._live.offset.item()}
+        return LinearQ(self.theta_average, self.encoder, self.target, discount, **settings)
 
     # --- Stable-Baselines3's verbs -----------------------------------------------------------------------------------
 
@@ -198,14 +214,14 @@ class Agent(Policy):
         log : path, optional
             A folder for ``progress.csv``, and for TensorBoard's event files where ``tensorboard`` is installed.
         """
-        from gqlab.learn.agent.logs import Log, progress_of
+        from gqlab.learn.agent.logs import ProgressLog, progress_of
 
         total = checks.integer("total_timesteps", total_timesteps, least=0, below=2**48)
         if progress is not None:
             checks.instance("progress", progress, bool, "True, False or None")
         callbacks = as_callbacks(callback)
         if log is not None:
-            callbacks.insert(0, Log(checks.path("log", log)))  # first: what a checkpoint goes on from has its row
+            callbacks.insert(0, ProgressLog(checks.path("log", log)))  # first: a checkpoint has its row
         end = self.num_timesteps + total
         with progress_of(self, total, progress) as advance_bar:
             for each in callbacks:
@@ -234,7 +250,11 @@ class Agent(Policy):
         while self.num_timesteps < end and not self.diverged:
             here = self.num_timesteps
             until = min([end, here + CHUNK, *(here + each.every - here % each.every for each in callbacks)])
+            until = min(until, self._next_refit(here))
+            self._make_room(until - here)
             ended = not self._worker.advance(until, heard, self)
+            if self.num_timesteps >= self._next_refit(here):
+                self._refit()
             advance_bar()
             # All are asked, also where one has ended it already.
             due = [each for each in callbacks if self.num_timesteps // each.every > here // each.every]
@@ -311,6 +331,16 @@ class Agent(Policy):
 
         save_agent(self, path)
 
+    def checkpoint(self, path: str | os.PathLike[str]) -> None:
+        """The same for an agent that keeps many transitions: those that are new go into a file of their own.
+
+        Such files stand in a folder ``segments`` beside ``path`` and never change; the agent's file lists them, and is
+        replaced at once. :meth:`load` reads both. Without replay it is :meth:`save`.
+        """
+        from gqlab.learn.agent.saved import save_agent
+
+        save_agent(self, path, in_segments=True)
+
     @classmethod
     def load(
         cls,
@@ -357,11 +387,3 @@ def _fitted(encoder: Any, env: Any, flat: Flattener) -> Any:
         raise ValueError(f"encoder: it takes {made.n_features_in_} numbers, an observation of env has {flat.size}")
     made.check_space(flat)
     return own_copy(made)
-
-
-def _values(vector: Any) -> FloatArray:
-    """The entries of a vector: an array, or a scaled, or lagged, one."""
-    if isinstance(vector, np.ndarray):
-        return vector.copy()
-    a, c = vector.numbers[0], vector.numbers[1]
-    return a * (vector.u + c * vector.g) if hasattr(vector, "g") else a * vector.u

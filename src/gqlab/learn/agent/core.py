@@ -81,30 +81,34 @@ def make_live(
     d, n = A * encoder.n_features_out_, n_envs + M  # n: samples, one for each environment and those of a batch
     checks.memory("encoder", encoder, 6 * d)
     follows = Need.NEXT_ACTION in way.needs
-    samples = _samples(features_of(encoder, 2 * n, A), follows, target, n, A)
+    samples = samples_of(features_of(encoder, 2 * n, A), target, n, A)
+    if follows:
+        samples = samples._replace(operator=TakenRule(np.zeros(2 * n, dtype=np.int64)))
     binary = encoder.kind == "binary"
     kind = form_for(way.estimator, samples.features)
     values = trace_values(encoder, algorithm, discount) if kind is Traces else values_of(algorithm, kind)
     sizes = Sizes(d, A, 2 * n, n, 0, values, n_envs)
     checks.memory("algorithm", algorithm, sum(array.size for array in declared(kind, sizes).values()))
     return Live(
-        encoder=_encoder(encoder),
+        encoder=compiled_encoder(encoder),
         samples=samples,
         stream=Recent(per_problem([n_envs]), per_problem([M])) if M else AtOnce(np.zeros(1)),
         estimator=live_part(kind, sizes, values),
         point=point_for(kind, d, A),
         schedule=join_schedules([algorithm], [1], np.float64),
-        exploration=_exploration(epsilon, follows, target),
+        exploration=exploration_of(epsilon, follows, target),
         identity=RunIdentity(np.uint64(seed), np.int64(0)),
         places=samples.features.places if binary else np.zeros(0, dtype=np.int32),
         value=np.zeros(0) if binary else samples.features.value,
         taken=samples.operator.action if follows else np.zeros(2 * n, dtype=np.int64),
         counts=np.zeros(N_COUNTS, dtype=np.int64),
         discount=np.array([discount]),
+        offset=np.zeros(1),
+        epsilon=np.zeros(1),
         q=np.zeros(A),
         p=np.zeros(A),
         stop=np.zeros(1, dtype=np.int64),
-        **_exchange(n_envs, size_shown(encoder)),
+        **exchange(n_envs, size_shown(encoder)),
     )
 
 
@@ -113,16 +117,15 @@ def size_shown(encoder: Any) -> int:
     return int(encoder.n_features_out_ if isinstance(encoder, Foreign) else encoder.n_features_in_)
 
 
-def _encoder(encoder: Any) -> Any:
+def compiled_encoder(encoder: Any) -> Any:
     return CopyRule(np.array([size_shown(encoder)])) if isinstance(encoder, Foreign) else encoder.compiled
 
 
-def _samples(features: Any, follows: bool, target: Operator, n: int, A: int) -> Samples:
-    """A table of n samples, each with two observations of its own."""
-    operator: Any = join_operators([target], [2 * n * A], [target.compiled], float)
+def samples_of(features: Any, target: Operator, n: int, A: int) -> Samples:
+    """A table of n samples."""
     return Samples(
         features=features,
-        operator=TakenRule(np.zeros(2 * n, dtype=np.int64)) if follows else operator,
+        operator=join_operators([target], [2 * n * A], [target.compiled], float),
         row=np.zeros(n, dtype=np.uint32),
         next_row=np.zeros(n, dtype=np.uint32),
         reward=np.zeros(n),
@@ -133,16 +136,17 @@ def _samples(features: Any, follows: bool, target: Operator, n: int, A: int) -> 
     )
 
 
-def _exchange(n_envs: int, size: int) -> dict[str, Any]:
+def exchange(n_envs: int, size: int) -> dict[str, Any]:
     """What is passed between the environments and the compiled step."""
     return {
         **{name: np.zeros(n_envs * size) for name in ("observation", "first_observation")},
         "reward": np.zeros(n_envs),
-        **{name: np.zeros(n_envs, dtype=np.int64) for name in ("terminated", "status", "action", "here")},
+        **{name: np.zeros(n_envs, dtype=np.int64) for name in ("terminated", "status", "action")},
+        "here": 2 * np.arange(n_envs),
     }
 
 
-def _exploration(epsilon: LinearDecay, follows: bool, target: Operator) -> Any:
+def exploration_of(epsilon: LinearDecay, follows: bool, target: Operator) -> Any:
     kind: Any = Exploration
     first, last, over = (np.array([value]) for value in (epsilon.first, epsilon.last, epsilon.over))
     is_greedy = type(target) is Greedy

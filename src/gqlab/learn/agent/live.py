@@ -3,7 +3,7 @@
 Environment e has two observations in the table, 2e and 2e + 1: where it was and where it is, in turn. Its transition is
 sample e of the samples. An estimator that moves along one sample at a time moves at once; one with batches finds
 the last M transitions behind these samples, and makes its M updates when M new ones are there (Algorithm 1, with the
-policy of each epoch's beginning).
+policy of each epoch's beginning). A stream that keeps all transitions puts them elsewhere: see ``keeping``.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from gqlab.algorithms.schedules import rates_at
 from gqlab.encoders.base import encode_row
 from gqlab.engine.compiled import entry
 from gqlab.estimators.base import begin, next_begin, step
+from gqlab.rules.averages import acting
 from gqlab.rules.dispatch import at, by_type, rule
 from gqlab.rules.gradient import act, action_values
 from gqlab.samples.random import below, stream_key, unit, word
@@ -89,10 +90,12 @@ class Live(NamedTuple):
     terminated: Any  # (n_envs,)
     status: Any  # (n_envs,)
     action: Any  # (n_envs,)  what to do next
-    here: Any  # (n_envs,)  0 or 1: which of its two observations it is at
+    here: Any  # (n_envs,)  which observation of the table it is at
     taken: Any  # (n_observations,)  the action that was chosen at each observation of the table
     counts: Any  # (6,)
     discount: Any  # (1,)
+    offset: Any  # (1,)  what is added to all action values
+    epsilon: Any  # (1,)  the share of actions that is taken at random now
     q: Any  # (A,)
     p: Any  # (A,)
     stop: Any  # (1,)
@@ -101,6 +104,34 @@ class Live(NamedTuple):
 @by_type
 def take_in(self, live, e, d, A):
     """Stream: learn from the transition of environment e."""
+
+
+@by_type
+def place_of_next(self, live, e):
+    """Stream: where in the table the next observation of environment e goes,"""
+    return 4 * e + 1 - live.here[e]
+
+
+@by_type
+def place_of_first(self, live, e, d, A):
+    """Stream: and where the first one of an episode goes."""
+    return live.here[e]
+
+
+@by_type
+def note_arrival(self, live, observation, e, k, greedy):
+    """Stream: observation k of the table is there, with an action that is a best one or not."""
+
+
+@by_type
+def note_step(self, live, e, old, new, A):
+    """Stream: write down the transition of environment e between two observations of the table."""
+    samples = live.samples
+    gamma = 0.0 if live.terminated[e] else live.discount[0]
+    samples.row[e] = np.uint32(old * A + live.taken[old])
+    samples.next_row[e] = np.uint32(new * A)
+    samples.reward[e] = live.reward[e] + (gamma - 1.0) * live.offset[0]
+    samples.discount[e] = gamma
 
 
 @by_type
@@ -122,20 +153,15 @@ def live_step(held, d, A):
 @rule
 def end_step(live, e, d, A):
     """Environment e has made a step: choose at its new observation, then learn from the transition."""
-    old = 2 * e + live.here[e]
-    new = 4 * e + 1 - old
+    old, new = live.here[e], place_of_next(live.stream, live, e)
     greedy = arrive(live, live.observation, e, new, d, A)
-    samples = live.samples
-    samples.row[e] = np.uint32(old * A + live.taken[old])
-    samples.next_row[e] = np.uint32(new * A)
-    samples.reward[e] = live.reward[e]
-    samples.discount[e] = 0.0 if live.terminated[e] else live.discount[0]
+    live.here[e] = new
     live.counts[STEPS] += 1
     if not abs(live.reward[e]) < math.inf:
         live.counts[NOT_FINITE] = 1 + e
     if live.counts[DIVERGED] == 0 and live.counts[NOT_FINITE] == 0:
+        note_step(live.stream, live, e, old, new, A)
         take_in(live.stream, live, e, d, A)
-    live.here[e] = 1 - live.here[e]
     live.action[e] = live.taken[new]
     if live.exploration.cuts[0] == 1 and not greedy:
         break_trace(live.estimator, e)
@@ -146,8 +172,10 @@ def end_step(live, e, d, A):
 @rule
 def begin_episode(live, observation, e, d, A):
     """An episode of environment e begins."""
-    arrive(live, observation, e, 2 * e + live.here[e], d, A)
-    live.action[e] = live.taken[2 * e + live.here[e]]
+    k = place_of_first(live.stream, live, e, d, A)
+    arrive(live, observation, e, k, d, A)
+    live.here[e] = k
+    live.action[e] = live.taken[k]
     break_trace(live.estimator, e)
 
 
@@ -158,14 +186,23 @@ def arrive(live, observation, e, k, d, A):
     for i in range(size):
         if not abs(observation[e * size + i]) < math.inf:
             live.counts[NOT_FINITE] = 1 + e
-    encode_row(live.encoder, observation, e * size, live.places, live.value, k * live.samples.features.n_active[0])
     samples = at(live.samples, 0)
-    action_values(samples, k * A, live.point.theta, live.q, d, A)
+    top = look_at(live, samples, observation, e * size, k, d, A)
     live.taken[k] = choose(live, samples, k, A)
+    greedy = live.q[live.taken[k]] == top
+    note_arrival(live.stream, live, observation, e, k, greedy)
+    return greedy
+
+
+@rule
+def look_at(live, samples, observation, first, k, d, A):
+    """Encode the numbers from observation[first] on as observation k of the table; the largest of its action values."""
+    encode_row(live.encoder, observation, first, live.places, live.value, k * samples.features.n_active)
+    action_values(samples, k * A, acting(live.point.theta), live.q, d, A)
     top = live.q[0]
     for a in range(1, A):
         top = max(top, live.q[a])
-    return live.q[live.taken[k]] == top
+    return top
 
 
 @rule
@@ -176,6 +213,7 @@ def choose(live, samples, k, A):
     key = stream_key(live.identity.seed, live.identity.number, EXPLORE)
     first, second = word(key, 2 * t), word(key, 2 * t + 1)
     epsilon = explorer.last + (explorer.first - explorer.last) * max(0.0, 1.0 - live.counts[STEPS] / explorer.over)
+    live.epsilon[0] = epsilon
     if unit(first) <= epsilon:
         return np.int64(below(second, A))
     if explorer.follows_operator == 1:

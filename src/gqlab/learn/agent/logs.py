@@ -43,7 +43,7 @@ def progress_of(agent: Agent, total: int, wanted: bool | None) -> Iterator[Calla
         yield advance_bar
 
 
-class Log(Callback):
+class ProgressLog(Callback):
     """Write ``progress.csv``, and event files for TensorBoard where it is installed.
 
     When a run is resumed, rows of steps after the point of resumption are dropped.

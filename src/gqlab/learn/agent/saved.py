@@ -14,7 +14,9 @@ from numpy.typing import NDArray
 
 from gqlab import algorithms
 from gqlab.algorithms.schedules import LinearDecay
-from gqlab.learn.agent.core import arrays_of
+from gqlab.learn.agent.replay import replay_from_dict
+from gqlab.learn.agent.saved_parts import restore_parts, saved_parts
+from gqlab.learn.agent.segments import FOLDER
 from gqlab.learn.agent.workers import SingleWorker
 from gqlab.learn.environments import env_of, recipe_of
 from gqlab.learn.linear_q import encoder_to_dict, read_header, saved_encoder
@@ -41,12 +43,16 @@ KEYS = (
     "steps",
     "begun",
     "total",
+    "replay",
+    "initial_value",
+    "segments",
 )
 
 
-def save_agent(agent: Agent, path: str | os.PathLike[str]) -> None:
-    """Write an agent."""
-    worker = agent._worker
+def save_agent(agent: Agent, path: str | os.PathLike[str], in_segments: bool = False) -> None:
+    """Write an agent; with ``in_segments`` what will not change any more goes into files beside its own."""
+    worker, file = agent._worker, Path(checks.path("path", path))
+    own, kept, segments = saved_parts(agent, file.parent / FOLDER if in_segments else None)
     single = worker if isinstance(worker, SingleWorker) else None
     header = {
         "format": FORMAT,
@@ -61,6 +67,9 @@ def save_agent(agent: Agent, path: str | os.PathLike[str]) -> None:
         "steps": worker.steps,
         "begun": single is not None and single.begun,
         "total": 0.0 if single is None else single.total,
+        "replay": None if agent.replay is None else agent.replay.to_dict(),
+        "initial_value": agent.initial_value,
+        "segments": segments,
     }
     episodes = agent.episodes
     arrays = {
@@ -69,9 +78,10 @@ def save_agent(agent: Agent, path: str | os.PathLike[str]) -> None:
         "episodes.lengths": np.array(episodes.lengths, dtype=np.int64),
         "episodes.ends": np.array(episodes.ends, dtype=np.int64),
         "actions": np.array([] if single is None else single.actions, dtype=np.int64),
-        **{f"live.{name}": array for name, array in _own_arrays(agent)},
+        **{f"live.{name}": array for name, array in own},
+        **{f"kept.{name}": array for name, array in kept.items()},
     }
-    write_arrays(Path(checks.path("path", path)), arrays)
+    write_arrays(file, arrays)
 
 
 def load_agent(
@@ -90,8 +100,7 @@ def load_agent(
         raise ValueError("env is missing: cannot recreate this environment: pass env=")
     given, further = _arguments(header, encoder, operators)
     agent = kind(env_of(header["env"]) if env is None else env, *given, **further)
-    for name, array in _own_arrays(agent):
-        _restore(array, arrays.get(f"live.{name}"), name)
+    restore_parts(agent, arrays, header, Path(path).parent / FOLDER)
     for name in ("returns", "lengths", "ends"):
         getattr(agent.episodes, name).extend(arrays[f"episodes.{name}"].tolist())
     agent._worker.steps = header["steps"]
@@ -107,23 +116,9 @@ def _arguments(header: dict[str, Any], encoder: Any, operators: Any) -> tuple[tu
         "epsilon": LinearDecay(**header["epsilon"]),
         "target": operator_from_dict(header["target"], operators),
         "seed": header["seed"],
+        "replay": replay_from_dict(header["replay"]),
+        "initial_value": header["initial_value"],
     }
-
-
-def _own_arrays(agent: Agent) -> Any:
-    """Its arrays but the encoder's, each once."""
-    seen: set[int] = set()
-    for name, array in arrays_of(agent._live):
-        if not name.startswith("encoder.") and id(array) not in seen:
-            seen.add(id(array))
-            yield name, array
-
-
-def _restore(array: NDArray[Any], saved: NDArray[Any] | None, name: str) -> None:
-    if saved is None or (saved.shape, saved.dtype) != (array.shape, array.dtype):
-        found = "nothing" if saved is None else f"{saved.dtype}{saved.shape}"
-        raise ValueError(f"the file holds {found} of {name}, expected {array.dtype}{array.shape}: env is another one")
-    array[...] = saved
 
 
 def _play_again(worker: SingleWorker, actions: NDArray[np.int64], total: float) -> None:

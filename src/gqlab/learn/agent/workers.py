@@ -13,6 +13,7 @@ from gqlab.encoders.one_hot import OneHot
 from gqlab.encoders.spaces import Flattener, flags_of, reward_of, rewards_of
 from gqlab.engine.held import hold
 from gqlab.learn.agent.live import BEGAN, ENDED, ENDED_ALONE, NOT_FINITE, STEPPED, Live, live_step
+from gqlab.learn.agent.room import keeps
 from gqlab.learn.environments import is_vector, single_spaces
 from gqlab.support import checks
 from gqlab.support.checks import FloatArray
@@ -47,10 +48,10 @@ class Episodes:
 
 
 class Featured:
-    """Observations as the features of an encoder that has no compiled part."""
+    """Observations as the features of an encoder that has no compiled part; with ``raw`` their own numbers behind."""
 
-    def __init__(self, flat: Flattener, encoder: Any) -> None:
-        self.flat, self.encoder = flat, encoder
+    def __init__(self, flat: Flattener, encoder: Any, raw: bool = False) -> None:
+        self.flat, self.encoder, self.raw = flat, encoder, raw
 
     def write(self, observation: Any, out: FloatArray) -> None:
         """Put the features of an observation into ``out``."""
@@ -58,11 +59,15 @@ class Featured:
 
     def flatten(self, observation: Any) -> FloatArray:
         """Of one observation, (K,)."""
-        return self.encoder.encode(self.flat.flatten(observation))
+        numbers = self.flat.flatten(observation)
+        features = self.encoder.encode(numbers)
+        return np.concatenate([features, numbers]) if self.raw else features
 
     def flatten_batch(self, observation: Any) -> FloatArray:
         """Of the observations of a vector environment, (n, K)."""
-        return self.encoder.encode_batch(self.flat.flatten_batch(observation))
+        numbers = self.flat.flatten_batch(observation)
+        features = self.encoder.encode_batch(numbers)
+        return np.hstack([features, numbers]) if self.raw else features
 
 
 class Known(Featured):
@@ -97,7 +102,7 @@ class Worker:
         #: What the compiled step is shown.
         self.shown: Any = self.flat
         if isinstance(encoder, Foreign):
-            self.shown = Featured(self.flat, encoder)
+            self.shown = Featured(self.flat, encoder, keeps(live))
         elif isinstance(encoder, OneHot) and not (self.flat.whole & np.isfinite(self.flat.high - self.flat.low)).all():
             self.shown = Known(self.flat, encoder)
         self.steps = 0

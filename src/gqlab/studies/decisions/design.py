@@ -5,7 +5,6 @@
 3. **Null**: the policy *is* what runs now.
 4. **Verdicts**: policies that were fitted with wrong features, on logs that show numbers, with trees.
 5. **Selection**: the choice among candidates that were fitted on one half of the episodes.
-6. **Pessimism**: lower confidence values in the fit, where the behaviour explores little, and where it explores much.
 
 A problem is set apart in a cell where its reward is so rare that logs may not hold it: where more than ``RARE_SHARE``
 of the policy's discounted reward, counted from the log's most frequent one, comes from rewards so far from that one
@@ -41,9 +40,6 @@ VERDICTS_A_TASK = 5
 
 #: Of selection.
 SELECTION_LOGS, SELECTION_ROWS = 20, (1_000, 10_000)
-
-#: Of pessimism: how often the behaviour acts at random.
-EXPLORATION, PESSIMISM_LOGS, PESSIMISM_ROWS = (0.02, 0.4), 20, 5_000
 
 #: What sets a problem apart: see above.
 RARE_ROWS, RARE_SHARE = 10.0, 0.1
@@ -121,6 +117,4 @@ CRITERIA = (
     Criterion("selection worse 10000", "share of choices that are worse than now, 10,000 rows", None, 0.01),
     Criterion("selection gain 1000", "mean gain of the choice, 1 = optimal, 1,000 rows", 0.25),
     Criterion("selection gain 10000", "mean gain of the choice, 1 = optimal, 10,000 rows", 0.5),
-    Criterion("pessimism little", "gain of pessimism over plain, exploring 2 % of the time", 0.25),
-    Criterion("pessimism much", "upper end of the interval of the same, exploring 40 %", 0.0),
 )

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from gqlab.algorithms import LSPI, FittedQ
 from gqlab.data.transitions import Transitions
 from gqlab.encoders.fourier import Fourier
 from gqlab.encoders.identity import Identity
@@ -19,9 +20,8 @@ from gqlab.judge.features import features_of
 from gqlab.judge.rows import look
 from gqlab.judge.selecting import select
 from gqlab.learn.fit.fit import fit
-from gqlab.learn.fit.fitted import LSPI, FittedQ
 from gqlab.policies import as_policy
-from gqlab.studies.decisions.design import FIT_ROWS, NULL_ROWS, PESSIMISM_ROWS, RARE_ROWS, VERDICT_ROWS
+from gqlab.studies.decisions.design import FIT_ROWS, NULL_ROWS, RARE_ROWS, VERDICT_ROWS
 from gqlab.studies.decisions.logs import make_log
 from gqlab.studies.decisions.problems import SHIFTS, LoggedProblem, finite, numeric
 from gqlab.studies.decisions.rivals import fitted_q_evaluation, weighted_importance_sampling
@@ -36,7 +36,7 @@ RIVALS = ("fqe", "fqe_low", "fqe_high", "wpdis", "wpdis_low", "wpdis_high")
 CONFIDENCE = 0.95
 
 #: What tells the parts of the study apart in their seeds.
-EVALUATION, COVERAGE, NULL, VERDICTS, FITS, SELECTION, PESSIMISM = range(7)
+EVALUATION, COVERAGE, NULL, VERDICTS, FITS, SELECTION = range(6)
 
 
 def judged(problem: LoggedProblem, data: Transitions, tables: list[FloatArray]) -> Estimates:
@@ -154,7 +154,7 @@ def verdicts(k: int, first: int, n_logs: int, known: bool, seed: int) -> dict[st
     return {"verdicts": found, "truth": np.array(truth)}
 
 
-# --- Selection, and pessimism -----------------------------------------------------------------------------------------
+# --- Selection -------------------------------------------------------------------------------------------------------
 
 
 def candidates() -> dict[str, Any]:
@@ -162,9 +162,8 @@ def candidates() -> dict[str, Any]:
     return {
         "FittedQ": FittedQ(),
         "FittedQ, ridge 1e-3": FittedQ(ridge=1e-3),
-        "FittedQ, pessimism 0.5": FittedQ(pessimism=0.5),
-        "FittedQ, pessimism 1": FittedQ(pessimism=1.0),
-        "FittedQ, pessimism 2": FittedQ(pessimism=2.0),
+        "FittedQ, ridge 1e-2": FittedQ(ridge=1e-2),
+        "FittedQ, ridge 1e-1": FittedQ(ridge=1e-1),
         "LSPI": LSPI(),
     }
 
@@ -189,21 +188,3 @@ def selection(k: int, n_rows: int, n_logs: int, seed: int) -> dict[str, Any]:
         table = as_policy("choice", chosen.model, problem.mdp.n_actions).probabilities(problem.observation)
         gains.append(share_of_best(problem, table, problem.behavior))
     return {"gain": np.array(gains), "choice": names}
-
-
-def pessimism(k: int, exploration: float, n_logs: int, seed: int) -> dict[str, Any]:
-    """Gains of a plain fit and of a pessimistic one, where the behaviour acts at random so often, (n_logs, 2)."""
-    problem = finite(k)
-    A = problem.mdp.n_actions
-    habit = (problem.behavior == problem.behavior.max(axis=1, keepdims=True)).astype(float)
-    behavior = exploration / A + (1 - exploration) * habit / habit.sum(axis=1, keepdims=True)
-    gains = np.empty((n_logs, 2))
-    for j in range(n_logs):
-        data = make_log(problem, PESSIMISM_ROWS, [seed, PESSIMISM, k, round(100 * exploration), j], behavior=behavior)
-        for i, beta in enumerate((0.0, 1.0)):
-            model = fit(
-                data, OneHot(problem.mdp.n_states), FittedQ(pessimism=beta), discount=problem.gamma, progress=False
-            )
-            table = as_policy("model", model, A).probabilities(problem.observation)
-            gains[j, i] = share_of_best(problem, table, behavior)
-    return {"gains": gains}

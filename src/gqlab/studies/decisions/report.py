@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gqlab.studies.decisions.design import DISCOUNTS, EXPLORATION, SELECTION_ROWS, DecisionDesign
+from gqlab.studies.decisions.design import DISCOUNTS, SELECTION_ROWS, DecisionDesign
 from gqlab.studies.decisions.problems import SHIFTS
 from gqlab.studies.decisions.statistics import CriterionVerdict
 from gqlab.studies.intervals import student
@@ -59,7 +59,6 @@ def all_tables(found: dict[str, Any]) -> dict[str, Table]:
         "Mean relative error of the value, in percent": evaluation_table(found),
         "Verdicts on policies that were fitted with wrong features": verdict_table(found),
         "Choosing among candidates; 0: what runs now, 1: optimal": selection_table(found),
-        "Pessimism; 0: what runs now, 1: optimal": pessimism_table(found),
         "Problems": problem_table(found),
     }
 
@@ -152,21 +151,6 @@ def selection_table(found: dict[str, Any]) -> Table:
     return Table(["size", "logs", "gain", "worse than now", "kept"], rows)
 
 
-def pessimism_table(found: dict[str, Any]) -> Table:
-    rows = []
-    for e in EXPLORATION:
-        plain_gain, pessimistic = found["pessimism"][e].T
-        more = student(pessimistic - plain_gain)
-        rows.append(
-            [
-                f"{100 * e:g} %", fixed(float(plain_gain.mean()), 3), fixed(float(pessimistic.mean()), 3),
-                f"{fixed(more.mean, 3)} [{fixed(more.low, 3)}, {fixed(more.high, 3)}]",
-                f"{fixed(float(np.mean(plain_gain < 0)), 3)} / {fixed(float(np.mean(pessimistic < 0)), 3)}",
-            ]
-        )  # fmt: skip
-    return Table(["explores", "plain", "pessimism 1", "difference", "worse than now"], rows)
-
-
 def problem_table(found: dict[str, Any]) -> Table:
     """Coverage of every problem in every cell; in brackets where it is set apart."""
     cells = found["cells"]
@@ -198,6 +182,5 @@ def as_json(found: dict[str, Any], design: DecisionDesign) -> dict[str, Any]:
         "verdicts": found["verdicts"],
         "null": {name: found["null"].count(name) for name in ("better", "worse", "cannot say")},
         "selection": {str(n): found["selection"][n] for n in SELECTION_ROWS},
-        "pessimism": {f"{e:g}": found["pessimism"][e] for e in EXPLORATION},
         "shifts": SHIFTS,
     }  # fmt: skip

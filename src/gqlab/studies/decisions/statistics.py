@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from gqlab.studies.decisions.design import CRITERIA, DISCOUNTS, EXPLORATION, SELECTION_ROWS, Criterion
+from gqlab.studies.decisions.design import CRITERIA, DISCOUNTS, SELECTION_ROWS, Criterion
 from gqlab.studies.decisions.measure import FIELDS
-from gqlab.studies.intervals import student
 from gqlab.support.checks import FloatArray
 
 #: What logs say in one cell, by name: (problems,) each.
@@ -98,9 +97,6 @@ def criteria_values(found: Mapping[str, Any], sizes: Sequence[int]) -> dict[str,
     for n in SELECTION_ROWS:
         out[f"selection worse {n}"] = float(np.mean(found["selection"][n] < -1e-9))
         out[f"selection gain {n}"] = float(found["selection"][n].mean())
-    little, much = (found["pessimism"][e] for e in EXPLORATION)
-    out["pessimism little"] = float((little[:, 1] - little[:, 0]).mean())
-    out["pessimism much"] = student(much[:, 1] - much[:, 0]).high
     return out
 
 

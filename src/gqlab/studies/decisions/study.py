@@ -13,11 +13,9 @@ from gqlab.studies.decisions.design import (
     DISCOUNTS,
     EVALUATION_LOGS,
     EVALUATION_ROWS,
-    EXPLORATION,
     LOGS,
     LOGS_A_TASK,
     NULL_LOGS,
-    PESSIMISM_LOGS,
     RARE_SHARE,
     RIVAL_LOGS,
     SELECTION_LOGS,
@@ -70,9 +68,6 @@ class Decisions(Study):
             for n in SELECTION_ROWS:
                 arguments = k, n, logs(SELECTION_LOGS), seed
                 yield call(("selection", k, n), measure.selection, *arguments, cost=logs(SELECTION_LOGS) * 0.5)
-            for e in EXPLORATION:
-                arguments = k, e, logs(PESSIMISM_LOGS), seed
-                yield call(("pessimism", k, e), measure.pessimism, *arguments, cost=logs(PESSIMISM_LOGS) * 0.2)
         for k in design.numeric:
             for known in (True, False):
                 for first in range(0, logs(VERDICT_LOGS), VERDICTS_A_TASK):
@@ -106,7 +101,6 @@ class Decisions(Study):
             "evaluation errors": {g: np.array([standard_error(one) for one in relative[g]]) for g in DISCOUNTS},
             "null": [v for k in problems for result in by_place["null", k] for v in result["verdicts"]],
             "selection": {n: of_all("gain", "selection", n) for n in SELECTION_ROWS},
-            "pessimism": {e: of_all("gains", "pessimism", e) for e in EXPLORATION},
             "cells": {},
             "verdicts": {},
         }

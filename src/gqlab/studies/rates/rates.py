@@ -70,7 +70,7 @@ class MeasuredRates:
 
 
 @dataclass(frozen=True)
-class Rates(Study):
+class RatesStudy(Study):
     """The study: its design, and the seed of its Garnets and runs."""
 
     settings: RateSettings
