@@ -16,10 +16,11 @@ RESULTS = Path("results")
 
 @dataclass(frozen=True)
 class _What:
-    what: tyro.conf.Positional[Literal["agents", "lander", "logs", "decisions"]]
+    what: tyro.conf.Positional[Literal["agents", "lander", "logs", "fits", "decisions"]]
     """agents: Q-learning, QRC, Sarsa(λ), Greedy-GQ and VR-Greedy-GQ on MountainCar, CartPole and Acrobot. lander:
     the same on LunarLander, which needs Box2D (pip install 'gymnasium[box2d]'). logs: the same but Sarsa, and fitted Q
-    iteration, on 5,000 logged transitions of CartPole. decisions: values, intervals, verdicts and choices by gqlab
+    iteration, on 5,000 logged transitions of CartPole. fits: SAGA and
+    STORM against VR-Greedy-GQ in passes over eight logs. decisions: values, intervals, verdicts and choices by gqlab
     decide and select, on problems whose values are known exactly."""
 
 
@@ -31,8 +32,8 @@ class Benchmark(StudyOptions, _What):
 def benchmark(options: Annotated[Benchmark, tyro.conf.arg(name="")]) -> None:
     """Measure what agents reach on environments that everybody knows.
 
-    agents.html, .md and .json (or logs.*, decisions.*) go to results/agents, results/lander, results/logs or
-    results/decisions, or to --out. Finished work is kept: a second call, or one after Ctrl-C, does only what is
+    agents.html, .md and .json (or logs.*, fits.*, decisions.*) go to results/agents, results/lander, results/logs,
+    results/fits or results/decisions, or to --out. Finished work is kept: a second call, or one after Ctrl-C, does only what is
     missing.
     """
     from gqlab.studies.study import Study, run_study
@@ -43,6 +44,11 @@ def benchmark(options: Annotated[Benchmark, tyro.conf.arg(name="")]) -> None:
         from gqlab.studies.logs.study import LogStudy
 
         study = LogStudy(QUICK_SEEDS if options.quick else SEEDS)
+    elif options.what == "fits":
+        from gqlab.studies.fits.runs import LOGS, QUICK_LOGS
+        from gqlab.studies.fits.study import FitStudy
+
+        study = FitStudy(QUICK_LOGS if options.quick else LOGS)
     elif options.what == "decisions":
         from gqlab.studies.decisions.design import DecisionDesign
         from gqlab.studies.decisions.study import Decisions

@@ -1,0 +1,1 @@
+"""Which variance reduction pays in passes over a log (docs/learning.md)."""
