@@ -19,9 +19,9 @@ class _What:
     what: tyro.conf.Positional[Literal["agents", "lander", "logs", "fits", "decisions"]]
     """agents: Q-learning, QRC, Sarsa(λ), Greedy-GQ and VR-Greedy-GQ on MountainCar, CartPole and Acrobot. lander:
     the same on LunarLander, which needs Box2D (pip install 'gymnasium[box2d]'). logs: the same but Sarsa, and fitted Q
-    iteration, on 5,000 logged transitions of CartPole. fits: SAGA and
-    STORM against VR-Greedy-GQ in passes over eight logs. decisions: values, intervals, verdicts and choices by gqlab
-    decide and select, on problems whose values are known exactly."""
+    iteration, on 5,000 logged transitions of CartPole. fits: SAGA and STORM against VR-Greedy-GQ in passes over eight
+    logs. decisions: values, intervals, verdicts and choices by gqlab decide and select, on problems whose values are
+    known exactly."""
 
 
 @dataclass(frozen=True)
@@ -33,8 +33,8 @@ def benchmark(options: Annotated[Benchmark, tyro.conf.arg(name="")]) -> None:
     """Measure what agents reach on environments that everybody knows.
 
     agents.html, .md and .json (or logs.*, fits.*, decisions.*) go to results/agents, results/lander, results/logs,
-    results/fits or results/decisions, or to --out. Finished work is kept: a second call, or one after Ctrl-C, does only what is
-    missing.
+    results/fits or results/decisions, or to --out. Finished work is kept: a second call, or one after Ctrl-C, does only
+    what is missing.
     """
     from gqlab.studies.study import Study, run_study
 
