@@ -85,6 +85,8 @@ class LinearQ(Policy):
         object.__setattr__(self, "theta", checks.frozen(theta))
         object.__setattr__(self, "discount", checks.number("discount", self.discount, least=0, below=1))
         object.__setattr__(self, "offset", checks.number("offset", self.offset))
+        checks.instance("metadata", self.metadata, Mapping, "a mapping, ready for JSON")
+        checks.instance("history", self.history, Mapping, "a mapping of arrays")
         if self.action_labels is not None and len(self.action_labels) != len(theta):
             raise ValueError(
                 f"metadata has {len(self.action_labels)} labels of actions, and theta {len(theta)} actions"

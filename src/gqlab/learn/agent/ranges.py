@@ -21,7 +21,7 @@ from gqlab.rules.dispatch import is_parameter
 MOST = 2**48
 
 
-class Known:
+class KnownSizes:
     """The sizes that ranges depend on."""
 
     def __init__(self, live: Live, K: int, A: int) -> None:
@@ -33,7 +33,7 @@ class Known:
 
 
 #: By the end of a path: the number behind the largest that may be.
-BELOW: dict[str, Callable[[Known], int]] = {
+BELOW: dict[str, Callable[[KnownSizes], int]] = {
     "places": lambda known: known.K,
     "samples.row": lambda known: known.n_observations * known.A,
     "samples.next_row": lambda known: known.n_observations * known.A - known.A + 1,
@@ -73,7 +73,7 @@ def check_numbers(live: Live, made: Live, K: int, A: int) -> None:
 
     ``made`` is the same agent as it was made, before anything was read into it.
     """
-    known = Known(live, K, A)
+    known = KnownSizes(live, K, A)
     parameters = dict(_parameters(made))
     for name, array in _arrays(live):
         if array.dtype.kind not in "iub":
@@ -88,7 +88,7 @@ def check_numbers(live: Live, made: Live, K: int, A: int) -> None:
     _check_parts(live)
 
 
-def _check(name: str, array: NDArray[Any], known: Known) -> None:
+def _check(name: str, array: NDArray[Any], known: KnownSizes) -> None:
     ends = [end for end in BELOW if f".{name}".endswith(f".{end}")]
     own = type(known.live.estimator).__module__.partition(".")[0] == "gqlab"
     if name.startswith("estimator.") and not own:

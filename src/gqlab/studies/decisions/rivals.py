@@ -19,7 +19,7 @@ from gqlab.support.checks import FloatArray
 RESAMPLES, CONFIDENCE = 200, 0.95
 
 
-class Rival(NamedTuple):
+class RivalEstimate(NamedTuple):
     """An estimate with its interval."""
 
     estimate: float
@@ -27,14 +27,14 @@ class Rival(NamedTuple):
     high: float
 
 
-def bootstrap(values: FloatArray, seed: list[int]) -> Rival:
+def bootstrap(values: FloatArray, seed: list[int]) -> RivalEstimate:
     """The mean of independent values, with the percentiles of resampled means."""
     drawn = np.random.default_rng(seed).integers(len(values), size=(RESAMPLES, len(values)))
     low, high = np.quantile(values[drawn].mean(axis=1), [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
-    return Rival(float(values.mean()), float(low), float(high))
+    return RivalEstimate(float(values.mean()), float(low), float(high))
 
 
-def fitted_q_evaluation(data: Transitions, policy: FloatArray, gamma: float, seed: list[int]) -> Rival:
+def fitted_q_evaluation(data: Transitions, policy: FloatArray, gamma: float, seed: list[int]) -> RivalEstimate:
     """Of a policy (S, A) on a log whose observations are the numbers of states."""
     log = data.to_chunk()
     S, A = policy.shape
@@ -51,7 +51,7 @@ def fitted_q_evaluation(data: Transitions, policy: FloatArray, gamma: float, see
     return bootstrap(V[s[first]], seed)
 
 
-def weighted_importance_sampling(data: Transitions, policy: FloatArray, gamma: float, seed: list[int]) -> Rival:
+def weighted_importance_sampling(data: Transitions, policy: FloatArray, gamma: float, seed: list[int]) -> RivalEstimate:
     """Per decision, self-normalised; the log must know the probabilities of its actions."""
     log = data.to_chunk()
     s, a = np.asarray(log.observations)[:, 0].astype(int), np.asarray(log.actions)
