@@ -87,7 +87,7 @@ def select(
     ----------
     data : Transitions
     candidates : dict
-        Names with algorithms of :func:`gqlab.fit`, such as ``FittedQ(pessimism=1)`` and ``LSPI()``.
+        Names with algorithms of :func:`gqlab.fit`, such as ``FittedQ(ridge=1e-3)`` and ``LSPI()``.
     encoder : encoder
         Whose features the candidates are fitted with.
     discount : float
