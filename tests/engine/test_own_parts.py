@@ -403,7 +403,7 @@ class Scaled(gq.Operator):
 #: G = −δφ with δ = γ V̄, so that V̄ can be read off; then how often the code came from disk.
 READ_VALUE = """
     import gqlab as gq
-    from gqlab.engine import steps
+    from gqlab.lab import check as steps
     def value(operator):
         mdp = gq.FiniteMDP([[[1.0]]], [[0.0]], discount=0.5)
         G, _ = gq.check.pseudo_gradient(gq.Problem(mdp, [[[1.0]]], target=operator), [0.0], [0.0], (0, 0, 0))

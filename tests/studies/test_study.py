@@ -150,7 +150,8 @@ def test_a_folder_that_cannot_be_written_gets_one_line(tmp_path):
 
 
 @pytest.mark.parametrize("engine", ["processes", pytest.param("ray", marks=pytest.mark.long)])
-def test_every_engine_leaves_the_same_bytes(tmp_path, engine):
+def test_every_engine_leaves_the_same_bytes(tmp_path, engine, monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(TESTS), *sys.path]))  # Ray's workers find the helpers
     if engine == "ray" and importlib.util.find_spec("ray") is None:
         pytest.skip("Ray is not installed")
     run_study(Sums(), tmp_path / "threads")
