@@ -76,6 +76,10 @@ ALGORITHMS = {
     "averaged": lambda R: gq.AveragedGreedyGQ(0.1, 0.05, radius=R),
     "SVRG": lambda R: gq.VRGreedyGQ(0.1, 0.05, batch_size=512, radius=R),
     "streaming": lambda R: gq.StreamingGreedyGQ(gq.Decay(0.2), gq.Decay(0.1), radius=R),
+    "SARAH": lambda R: gq.SARAHGreedyGQ(gq.Decay(0.2), gq.Decay(0.1), batch_size=512, growth=1.5, radius=R),
+    "STORM": lambda R: gq.STORMGreedyGQ(gq.Decay(0.2), gq.Decay(0.1), radius=R),
+    "STORM, constant": lambda R: gq.STORMGreedyGQ(gq.Decay(0.2), gq.Decay(0.1), a=0.1, power=0.0, radius=R),
+    "STORM, forgetful": lambda R: gq.STORMGreedyGQ(gq.Decay(0.2), gq.Decay(0.1), a=1.0, power=0.0, radius=R),
 }
 
 
