@@ -14,6 +14,7 @@ from gqlab.rules.vectors import (
     GG,
     LAG,
     LEAST_MEAN_SCALE,
+    LEAST_SCALE,
     LEAST_STEPS,
     SCALE,
     STEPS,
