@@ -165,7 +165,7 @@ def test_sarsa_learns_from_the_rows_that_know_their_next_action(trace, monkeypat
 def test_rows_over_files_follow_each_other_across_what_is_read_at_a_time(tmp_path, monkeypatch):
     """The next action of the last row of a block is in the next one, and so is the rest of its episode."""
     encoder = encoder_of("sparse")
-    rows, data = log_of(problem_of(encoder), N)
+    _, data = log_of(problem_of(encoder), N)
     data.to_parquet(tmp_path / "log.parquet")
     monkeypatch.setattr("gqlab.data.parquet.ROWS", 7)
     files = gq.Transitions.from_parquet(tmp_path / "log.parquet")
@@ -179,7 +179,7 @@ def test_rows_over_files_follow_each_other_across_what_is_read_at_a_time(tmp_pat
 
 def test_a_log_of_single_rows_knows_no_next_action():
     data = gq.Transitions.from_arrays([[0.0], [1.0]], [0, 1], [0.0, 1.0], [[2.0], [3.0]], truncated=[True, True])
-    with pytest.raises(ValueError, match="^data: no row knows its next action"):
+    with pytest.raises(ValueError, match=r"^data: no row knows its next action"):
         gq.fit(data, gq.OneHot(S), gq.Sarsa(0.1))
 
 
