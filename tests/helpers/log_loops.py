@@ -39,7 +39,7 @@ def log_of(problem: gq.Problem, n: int, seed: int = 5, **columns: Any) -> tuple[
     reward, ended = problem.mdp.reward[x.s, x.a, x.s_next], problem.mdp.terminal[x.s_next]
     states = (column.astype(float)[:, None] for column in (x.s, x.s_next))
     first, after = states
-    data = gq.Transitions.from_arrays(first, x.a, reward, after, ended, n_actions=A, **columns)
+    data = gq.Transitions.from_arrays(first, x.a, reward, after, terminated=ended, n_actions=A, **columns)
     return list(zip(*(column.tolist() for column in x), strict=True)), data
 
 

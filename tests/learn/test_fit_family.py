@@ -15,6 +15,7 @@ from helpers import family_loops
 from helpers.log_loops import GAMMA, A, S, encoder_of, index_of, log_of, problem_of, traced
 
 N, PASSES = 60, 3
+NAMES = ("observations", "actions", "rewards", "next_observations", "terminated")
 DECAYING, CONSTANT = (gq.Decay(0.5, after=40.0), gq.Decay(0.3, after=40.0)), (0.3, 0.2)
 
 #: The algorithm, and the plain loop with its parameters.
@@ -147,8 +148,8 @@ def test_sarsa_learns_from_the_rows_that_know_their_next_action(trace, monkeypat
     cut = np.zeros(N, dtype=bool)
     cut[[10, 11, 37]] = True
     cut &= ~chunk.terminated
-    columns = chunk.observations, chunk.actions, chunk.rewards, chunk.next_observations, chunk.terminated, cut
-    data = gq.Transitions.from_arrays(*columns, n_actions=A)
+    columns = chunk.observations, chunk.actions, chunk.rewards, chunk.next_observations
+    data = gq.Transitions.from_arrays(*columns, terminated=chunk.terminated, truncated=cut, n_actions=A)
     ended = chunk.terminated | cut
     known = [t for t in range(N) if chunk.terminated[t] or (not cut[t] and t + 1 < N)]
     assert 2 <= N - len(known) <= 4
@@ -194,8 +195,7 @@ def test_the_order_of_the_rows_is_drawn_from_the_seed():
     assert np.abs(shuffled[0].theta - shuffled[2].theta).max() > 1e-6
     # As a pass in that very order.
     chunk, order = data.to_chunk(), np.random.default_rng([3, 0]).permutation(N)
-    names = ("observations", "actions", "rewards", "next_observations", "terminated")
-    again = gq.Transitions.from_arrays(*(getattr(chunk, name)[order] for name in names), n_actions=A)
+    again = gq.Transitions.from_arrays(**{name: getattr(chunk, name)[order] for name in NAMES}, n_actions=A)
     model = gq.fit(again, encoder, gq.QLearning(0.3), discount=GAMMA, n_passes=1, rows="in order")
     np.testing.assert_allclose(model.theta, shuffled[0].theta, rtol=0, atol=1e-15)
 
@@ -218,8 +218,7 @@ def test_iterates_are_measured_by_every_so_many_th_row_of_all_files(tmp_path, mo
         for name in ("mspbe", "gradient"):
             np.testing.assert_allclose(model.history[name], loaded.history[name], rtol=1e-12)
     chunk = data.to_chunk()
-    names = ("observations", "actions", "rewards", "next_observations", "terminated")
-    picked = gq.Transitions.from_arrays(*(getattr(chunk, name)[::3] for name in names), n_actions=A)
+    picked = gq.Transitions.from_arrays(**{name: getattr(chunk, name)[::3] for name in NAMES}, n_actions=A)
     alone = gq.fit(picked, encoder, gq.QLearning(0.1), rows="in order", theta0=loaded.theta, **how)
     np.testing.assert_allclose(alone.history["mspbe"][0], loaded.history["mspbe"][-1], rtol=1e-12)
 

@@ -38,7 +38,7 @@ ORDERS = ("shuffled", "drawn", "in order")
 PASSES = 10
 
 #: What rows in memory can be asked for, what files that are read as they stand, and what workers that share files.
-MEMORY = Place("gqlab.fit", frozenset(Need) - {Need.BEHAVIOR, Need.SIMULATION})
+MEMORY = Place("gqlab.fit", frozenset(Need) - {Need.BEHAVIOR, Need.SIMULATION, Need.KEPT})
 FILES = Place("gqlab.fit over files", frozenset({Need.EPISODES, Need.NEXT_ACTION, Need.WHOLE_MEAN, Need.CPU}))
 SHARED = Place("gqlab.fit with an engine", frozenset({Need.WHOLE_MEAN, Need.SUMS, Need.CPU}))
 
