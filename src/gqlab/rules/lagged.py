@@ -254,7 +254,7 @@ def as_it_was(v, before):
 
 @rule
 def note_place(v, before):
-    """Remember where a vector stands."""
+    """Remember where a vector stands, until its u or its g changes."""
     before[SCALE] = v.numbers[SCALE]
     before[LAG] = v.numbers[LAG]
 
@@ -284,19 +284,16 @@ def shrink_drift(v, share, d):
 
 @rule
 def step_along_drift(v, before, eta, shrink, radius, d):
-    """v ← Π[shrink·v − η g], and ``before`` is where it was."""
+    """v ← Π[shrink·v − η g], and ``before`` is where it was: with the u and g that v has now."""
     numbers = v.numbers
+    if numbers[STEPS] >= max(d, LEAST_STEPS) or abs(numbers[SCALE] * shrink) < LEAST_SCALE:
+        write_out(v, d)
     note_place(v, before)
     numbers[SCALE] *= shrink
-    if abs(numbers[SCALE]) < LEAST_SCALE:
+    if abs(numbers[SCALE]) < LEAST_SCALE:  # shrink is 0, or as good as that
         numbers[SCALE] = LEAST_SCALE
     move_along_drift(v, -eta / numbers[SCALE])
     norm = length(v)
     if norm > radius:
         numbers[SCALE] *= radius / norm
     numbers[STEPS] += 1.0
-    if numbers[STEPS] >= max(d, LEAST_STEPS) or abs(numbers[SCALE]) <= LEAST_SCALE:
-        a, c = numbers[SCALE], numbers[LAG]
-        before[LAG] = a * (before[LAG] - c)
-        before[SCALE] /= a
-        write_out(v, d)
