@@ -13,7 +13,7 @@ from pathlib import Path
 
 import gqlab as gq
 from gqlab.algorithms import ALGORITHMS, Algorithm
-from gqlab.algorithms.places import Place, unmet_need
+from gqlab.algorithms.places import RunPlace, unmet_need
 from gqlab.estimators.needs import Need
 from gqlab.lab.execute import PLACES as DEVICES
 from gqlab.learn.agent.core import AGENT
@@ -24,7 +24,7 @@ PAGE = Path(__file__).parents[1] / "algorithms.md"
 BEGIN, END = "<!-- table of places -->\n", "<!-- end of the table -->\n"
 
 #: The columns: their heads, and the places that are tried one after another.
-COLUMNS: dict[str, tuple[Place, ...]] = {
+COLUMNS: dict[str, tuple[RunPlace, ...]] = {
     "`run`, `grid`": (DEVICES["cpu"],),
     "on a GPU": (DEVICES["cuda"],),
     "`Agent`": (AGENT,),
@@ -49,7 +49,7 @@ def rows() -> dict[str, Algorithm]:
     return {**{f"`{name}`": kind() for name, kind in own.items()}, **VARIANTS}
 
 
-def cell(places: tuple[Place, ...], algorithm: Algorithm) -> str:
+def cell(places: tuple[RunPlace, ...], algorithm: Algorithm) -> str:
     """✓, ✓ with a star where rows are read into memory, or what is lacking."""
     if places == (REPLAYING,):
         return over_kept(algorithm)
