@@ -16,8 +16,8 @@ from gqlab.estimators.needs import Need, needs_of
 from gqlab.learn.agent.core import AGENT
 from gqlab.rules.boltzmann import boltzmann, boltzmann_policy
 from gqlab.rules.gradient import evaluate, scatter
-from gqlab.rules.memory import far, near
-from gqlab.rules.point import descend_along
+from gqlab.rules.memory import COUNT, far, near
+from gqlab.rules.point import descend, descend_along
 from gqlab.samples.streams import draw
 from helpers.agent_loops import Walk, coder, features
 from helpers.family_loops import F
@@ -214,6 +214,51 @@ def test_an_agent_of_such_an_algorithm_goes_on_from_its_file(tmp_path):
     half.save(tmp_path / "agent.npz")
     again = gq.Agent.load(tmp_path / "agent.npz", env=Walk(limit=12)).learn(50)
     np.testing.assert_array_equal(again.theta, whole.theta)
+
+
+class CountingStep(NamedTuple):
+    """Greedy-GQ whose steps shrink with the number of updates, which is an array of whole numbers."""
+
+    seen: Any  # (1,)
+    q: Any
+    w: Any
+    c: Any
+
+    @staticmethod
+    def memory(n):
+        return {"seen": near(1, COUNT, kept=True), "q": near(n.A), "w": near(n.A), "c": near(n.A + 2)}
+
+    def step(self, world, point, cursor, u, rates, d, A):
+        x, cursor = draw(world.stream, world.run, cursor, u)
+        evaluate(world.samples, x, point.theta, point.omega, self.q, self.w, self.c, d, A)
+        self.seen[0] += 1
+        for j in range(A + 2):
+            self.c[j] /= math.sqrt(self.seen[0])
+        return descend(point, world.samples, x, self.c, rates, d, A), cursor
+
+
+@dataclass(frozen=True)
+class Counting(gq.Algorithm):
+    estimator: ClassVar[type] = CountingStep
+
+    eta_theta: float = 0.3
+    eta_omega: float = 0.1
+    radius: float = math.inf
+
+
+def test_an_agent_with_whole_numbers_of_ones_own_resumes_from_its_file(tmp_path):
+    """gqlab knows no range for them: whoever wrote the estimator does."""
+    whole = gq.Agent(Walk(limit=12), coder(), Counting(), seed=4).learn(100)
+    half = gq.Agent(Walk(limit=12), coder(), Counting(), seed=4).learn(50)
+    half.save(tmp_path / "agent.npz")
+    again = gq.Agent.load(tmp_path / "agent.npz", env=Walk(limit=12))
+    assert again._live.estimator.seen.tolist() == [50]
+    np.testing.assert_array_equal(again.learn(50).theta, whole.theta)
+    agent, steps = learned(Counting())
+    z = np.zeros((2, agent.theta.size))
+    for t, gradient in enumerate(steps):
+        z = moved(z, gradient(z) / math.sqrt(t + 1), agent.algorithm, t)
+    np.testing.assert_allclose(agent.theta.ravel(), z[0], rtol=0, atol=1e-12)
 
 
 # --- What an estimator that says nothing needs ------------------------------------------------------------------------
