@@ -27,9 +27,21 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="shorter runs, noisier figures")
     parser.add_argument(
         "--only",
-        choices=("steps", "family", "encoders", "data", "scale", "agents", "sweeps", "passes", "solvers", "gpu"),
+        choices=(
+            "steps",
+            "family",
+            "encoders",
+            "data",
+            "scale",
+            "agents",
+            "replay",
+            "sweeps",
+            "passes",
+            "solvers",
+            "gpu",
+        ),
         help="the steps and what is compared with them, the family, the encoders, logged data, large problems, agents, "
-        "sweeps, passes over files, fitted Q, or the GPU",
+        "agents that replay, sweeps, passes over files, fitted Q, or the GPU",
     )
     parser.add_argument("--rows", type=int, default=10_000_000, help="rows of the files of logged data")
     parser.add_argument("--million", action="store_true", help="large problems: one of a million states as well")
@@ -68,6 +80,10 @@ def main() -> None:
         from benchmarks import agents  # they need Gymnasium
 
         agents.costs(table, scale, chosen.get("sb3"))
+    if options.only in (None, "replay"):
+        from benchmarks import replay
+
+        replay.costs(table, scale)
     if options.only in (None, "passes"):
         passes.costs(table, max(2**17, int(options.rows * scale)))
     if options.only in (None, "solvers"):

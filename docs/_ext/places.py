@@ -6,6 +6,7 @@ python docs/_ext/places.py --check    say whether the page has it
 
 from __future__ import annotations
 
+import contextlib
 import re
 import sys
 from pathlib import Path
@@ -16,6 +17,7 @@ from gqlab.algorithms.places import Place, unmet_need
 from gqlab.estimators.needs import Need
 from gqlab.lab.execute import PLACES as DEVICES
 from gqlab.learn.agent.core import AGENT
+from gqlab.learn.agent.replay import REPLAYING, way_over_kept
 from gqlab.learn.fit.fit import FILES, MEMORY, SHARED
 
 PAGE = Path(__file__).parents[1] / "algorithms.md"
@@ -26,6 +28,7 @@ COLUMNS: dict[str, tuple[Place, ...]] = {
     "`run`, `grid`": (DEVICES["cpu"],),
     "on a GPU": (DEVICES["cuda"],),
     "`Agent`": (AGENT,),
+    "with `replay`": (REPLAYING,),
     "`fit` in memory": (MEMORY,),
     "over files": (FILES, MEMORY),
     "on an engine": (SHARED,),
@@ -48,12 +51,23 @@ def rows() -> dict[str, Algorithm]:
 
 def cell(places: tuple[Place, ...], algorithm: Algorithm) -> str:
     """✓, ✓ with a star where rows are read into memory, or what is lacking."""
+    if places == (REPLAYING,):
+        return over_kept(algorithm)
     lacking = [unmet_need(place, algorithm) for place in places]
     if None in lacking:
         return "✓" if lacking[0] is None else "✓*"
     need = lacking[-1]
     assert need is not None
     return need.name.lower().replace("_", " ")
+
+
+def over_kept(algorithm: Algorithm) -> str:
+    """How an algorithm runs over what an agent keeps."""
+    for replay, shown in ((gq.Replay(), "✓"), (gq.Refit(), "`Refit`")):
+        with contextlib.suppress(ValueError):
+            way_over_kept(replay, algorithm)
+            return shown
+    return "–"
 
 
 def table() -> str:
@@ -67,7 +81,13 @@ def table() -> str:
     words = [need for need in Need if need.name.lower().replace("_", " ") in found]
     meaning = "; ".join(f"*{need.name.lower().replace('_', ' ')}*: {need.value}" for need in words)
     return "\n".join(
-        [*lines, "", f"✓*: the files are read into memory. What is needed and not offered: {meaning}.", ""]
+        [
+            *lines,
+            "",
+            f"✓*: the files are read into memory. What is needed and not offered: {meaning}. With `replay`: ✓ with "
+            "`gq.Replay`, `Refit` with `gq.Refit`, – where there is no form over what is kept.",
+            "",
+        ]
     )
 
 

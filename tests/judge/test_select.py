@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import gqlab as gq
+from gqlab.judge.decision import DecisionRow
+from gqlab.judge.selecting import on_choice
 from gqlab.judge.simulated import sampled_log
 from gqlab.mdp.values import policy_value
 
@@ -38,7 +41,7 @@ def test_the_choice_has_the_largest_lower_bound_on_episodes_that_it_was_not_fitt
     assert bounds[found.choice] == max(bounds.values()) > 0
     assert found.model is found.models[found.choice]
     assert true_value(found.model) > policy_value(GARNET, BEHAVIOR).mean()
-    assert found.sentence.startswith(f"Take {found.choice}: its gain is ")
+    assert found.sentence.startswith(f"Take {found.choice}: it gains ")
     assert found.sentence in str(found)
     assert found.choice in found._repr_html_()
     assert not found.refitted
@@ -60,7 +63,32 @@ def test_what_runs_now_is_kept_where_nothing_is_surely_better():
     few = sampled_log(GARNET, BEHAVIOR, 60, 6, seed=2)
     found = gq.select(few, {"LSPI": gq.LSPI()}, gq.OneHot(S), 0.9, refit=True, **HOW)
     assert (found.choice, found.model, found.refitted) == (None, None, False)
-    assert found.sentence == "Keep what runs now: no candidate has a gain whose lower bound is above 0."
+    assert found.sentence == (
+        "Keep what runs now: LSPI is not better with 95 % confidence; the log has too few rows of what LSPI does."
+    )
+
+
+def test_candidates_may_have_encoders_and_passes_of_their_own():
+    candidates = {
+        "shared": gq.LSPI(),
+        "own": (gq.LSPI(), gq.Fourier(1)),
+        "passes": (gq.QLearning(0.1), None, 2),
+    }
+    models = gq.select(LOG, candidates, gq.OneHot(S), 0.9, **HOW).models
+    fitted_to, _ = LOG.split(0.5, 4)
+    how = {"discount": 0.9, "seed": 4, "progress": False}
+    assert np.array_equal(models["shared"].theta, gq.fit(fitted_to, gq.OneHot(S), gq.LSPI(), **how).theta)
+    assert np.array_equal(models["own"].theta, gq.fit(fitted_to, gq.Fourier(1), gq.LSPI(), **how).theta)
+    learned = gq.fit(fitted_to, gq.OneHot(S), gq.QLearning(0.1), n_passes=2, **how)
+    assert np.array_equal(models["passes"].theta, learned.theta)
+
+
+def test_a_choice_whose_verdict_is_open_beside_the_others_is_explained():
+    """Holm's rule asks more of one policy among many than its own lower bound does."""
+    row = DecisionRow("a", 2.0, 1.0, 3.0, 0.5, 0.01, 1.0, "cannot say", 500.0, 0.0, 0.0)
+    assert "its verdict is open, by Holm's rule" in on_choice(row)[0]
+    assert on_choice(replace(row, verdict="better")) == []
+    assert "the log is thin" in on_choice(replace(row, effective_rows=50.0))[0]
 
 
 @pytest.fixture
@@ -91,6 +119,7 @@ def test_a_candidate_that_diverged_is_named_and_not_judged(diverging):
     [
         ({}, {}, "candidates is empty, expected at least one"),
         ([gq.LSPI()], {}, "candidates is .*, expected a dict of names and algorithms"),
+        ({"a": (gq.LSPI(), None, 1, 1)}, {}, r"candidates\['a'\] has 4 parts, expected \(algorithm, encoder\) or"),
         ({"a": 3}, {}, r"candidates\['a'\]: algorithm is 3, expected one such as"),
         ({"a": gq.LSPI()}, {"split": 1.0}, "split is 1.0, expected a finite number above 0 and below 1"),
         ({"a": gq.LSPI()}, {"refit": 1}, "refit is 1, expected True or False"),

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -199,3 +202,45 @@ def test_every_estimator_that_runs_beside_an_environment_has_ranges():
 
 def default_ways(kind: Any) -> Any:
     return kind().ways if kind.__module__.startswith("gqlab.") else ()
+
+
+KILLED = """
+import os, sys
+from pathlib import Path
+import gqlab as gq
+folder, n = Path(sys.argv[1]), int(sys.argv[2])
+path = folder / "agent.npz"
+replay = gq.Replay(updates=4, n_step=3, size=900)
+how = {"replay": replay, "initial_value": -20.0, "seed": 3}
+if path.exists():
+    agent = gq.Agent.load(path)
+else:
+    agent = gq.Agent("MountainCar-v0", gq.TileCoder(n_tilings=4, bins=4), gq.SAGAQLearning(0.1), **how)
+while agent.num_timesteps < n:
+    agent.learn(20).checkpoint(path)
+agent.save(folder / "whole.npz")
+"""
+
+
+@pytest.mark.long
+def test_killed_fifty_times_it_ends_with_the_bytes_of_an_agent_that_was_not(tmp_path):
+    def start(folder: Path) -> Any:
+        folder.mkdir(exist_ok=True)
+        return subprocess.Popen([sys.executable, "-c", KILLED, str(folder), "30000"])
+
+    random, kills, written = np.random.default_rng(0), 0, tmp_path / "killed" / "agent.npz"
+    while kills < 50:
+        with start(tmp_path / "killed") as process:
+            before = written.stat().st_mtime_ns if written.exists() else 0
+            while process.poll() is None and not (written.exists() and written.stat().st_mtime_ns > before):
+                time.sleep(0.01)  # it has begun to write
+            time.sleep(random.uniform(0, 0.3))
+            assert process.poll() is None  # else it was done before it could be killed
+            process.kill()
+            kills += 1
+    for name in ("killed", "not killed"):
+        with start(tmp_path / name) as process:
+            assert process.wait() == 0
+    one, two = ((tmp_path / name / "whole.npz").read_bytes() for name in ("killed", "not killed"))
+    assert one == two
+    assert not list(tmp_path.rglob("*.part"))

@@ -12,6 +12,7 @@ from gqlab.cli.fit import fit
 from gqlab.cli.health import health
 from gqlab.cli.rates import rates
 from gqlab.cli.reproduce import list_experiments, reproduce
+from gqlab.cli.select import select
 from gqlab.cli.sweep import sweep
 from gqlab.cli.theory import theory
 from gqlab.cli.train import train
@@ -28,6 +29,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "train": train,
     "fit": fit,
     "decide": decide,
+    "select": select,
     "watch": watch,
     "benchmark": benchmark,
     "doctor": doctor,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -29,30 +30,36 @@ UNSEEN = (
 )
 
 
-def page(decision: Any, folder: Path) -> str:
-    """Write the picture into the folder; the text of the whole page."""
+def page(decision: Any, folder: Path, lead: Sequence[str], facts: Sequence[tuple[str, str]] = ()) -> str:
+    """Write the picture into the folder; the text of the whole page, which begins with the sentences ``lead``."""
+    first, *more = lead
+    opening = f"<p class=lead>{escape(first)}</p>\n" + "".join(f"<p>{escape(line)}</p>\n" for line in more)
+    if decision is None:
+        return whole_page("A decision from a log", f"{opening}<h2>What it was made of</h2>\n{facts_table(facts)}\n")
     svg = write_figure(lambda: decision.plot()[0].figure, folder, "gains")
     notes = [*decision.notes, *(f"{name}: {note}" for name, row in decision.items() for note in row.notes)]
     listed = f"<ul>{''.join(f'<li>{escape(note)}</li>' for note in notes)}</ul>"
     if not notes:
         listed = "<p>Nothing was found in the log itself.</p>"
     head, body = decision._cells()
+    body = [[name, *(cell.replace("-", "−") for cell in cells)] for name, *cells in body]
     return whole_page(
         "A decision from a log",
-        f"<p class=lead>{escape(decision.sentence)}</p>\n{figure(svg)}\n"
+        f"{opening}{figure(svg)}\n"
         f"<h2>In numbers</h2>\n{Table(head, body).html()}\n"
         "<p>Values are discounted returns from where episodes begin. Their intervals are two-sided; the bounds of "
         "gains are one-sided each. Effective rows: how many rows the answer rests on. Unsupported: the share of the "
-        "value that comes from no row.</p>\n"
+        "value that comes from no row; above 5 % the log is thin. Misfit: above 3 the features leave something "
+        "that can be predicted, and no verdict is given.</p>\n"
         f"<h2>What could be wrong</h2>\n{listed}\n"
         f"<p>And what no estimator can see:</p>\n{facts_table(UNSEEN)}\n"
-        f"<h2>What it was made of</h2>\n{facts_table(_facts(decision))}\n",
+        f"<h2>What it was made of</h2>\n{facts_table([*_facts(decision), *facts])}\n",
     )
 
 
 def _facts(decision: Any) -> list[tuple[str, str]]:
     return [
-        ("log", f"{decision.n_rows:,} rows, {decision.n_episodes:,} episodes"),
+        ("judged by", f"{decision.n_rows:,} rows, {decision.n_episodes:,} episodes"),
         ("discount", f"{decision.discount:g}"),
         ("confidence", f"{100 * decision.confidence:g} %"),
         ("gains are over", "what runs now" if decision.baseline == "log" else decision.baseline),

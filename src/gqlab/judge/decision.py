@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -177,22 +177,19 @@ class Decision(Mapping[str, DecisionRow]):
             row = self.rows[self.choice]
             return (
                 f"Take {self.choice}: it is better than {what} {sure}, "
-                f"by {_short(row.gain)} or so, and by {_short(row.gain_low)} at least."
+                f"by {short(row.gain)} or so, and by {short(row.gain_low)} at least."
             )
         asked = [row for name, row in self.rows.items() if name != self.baseline]
         which = f"{asked[0].name} is not" if len(asked) == 1 else f"none of {len(asked)} policies is"
-        thin = [row.name for row in asked if row.thin]
-        listed = ", ".join(thin[:-1]) + (" and " if len(thin) > 1 else "") + thin[-1] if thin else ""
-        few = f"; the log has too few rows of what {listed} {'does' if len(thin) == 1 else 'do'}" if thin else ""
-        if not thin and any(row.misfit > MOST_MISFIT for row in asked):
-            few = (
-                "; the features cannot hold their values" if len(asked) > 1 else "; the features cannot hold its values"
-            )
-        return f"Keep {what}: {which} better {sure}{few}."
+        return f"Keep {what}: {which} better {sure}{reason(asked)}."
 
     @property
     def table(self) -> str:
-        """Everything as text: a row for what runs now, one for each policy, and the notes."""
+        """Everything as text: the answer, a row for what runs now, one for each policy, and the notes."""
+        return f"{self.sentence}\n\n{self._lines()}"
+
+    def _lines(self) -> str:
+        """The table and the notes."""
         head, body = self._cells()
         widths = [max(len(row[k]) for row in (head, *body)) for k in range(len(head))]
         lines = [
@@ -200,16 +197,16 @@ class Decision(Mapping[str, DecisionRow]):
             for row in (head, *body)
         ]
         notes = [*self.notes, *(f"{name}: {note}" for name, row in self.rows.items() for note in row.notes)]
-        return "\n".join([self.sentence, "", *(line.rstrip() for line in lines), *([""] if notes else []), *notes])
+        return "\n".join([*(line.rstrip() for line in lines), *([""] if notes else []), *notes])
 
     def _cells(self) -> tuple[list[str], list[list[str]]]:
         methods = list(dict.fromkeys(method for row in self.rows.values() for method in row.others))
         head = ["policy", "value", "interval", "gain", "bounds", "verdict", "effective rows", "unsupported", "misfit"]
-        now = ["what runs now", _short(self.now.value), _range(self.now.low, self.now.high)]
+        now = ["what runs now", short(self.now.value), _range(self.now.low, self.now.high)]
         body = [now + [""] * (len(head) + len(methods) - len(now))]
         for name, row in self.rows.items():
             body.append([
-                name, _short(row.value), _range(row.low, row.high), f"{row.gain:+.4g}",
+                name, short(row.value), _range(row.low, row.high), f"{row.gain:+.4g}",
                 _range(row.gain_low, row.gain_high), row.verdict, f"{row.effective_rows:,.0f}",
                 f"{100 * row.unsupported:.1f} %", f"{row.misfit:.1f}",
                 *(_other(row.others.get(method)) for method in methods),
@@ -217,12 +214,16 @@ class Decision(Mapping[str, DecisionRow]):
         return [*head, *methods], body
 
     def _repr_html_(self) -> str:
-        """The table for notebooks."""
+        """For notebooks."""
+        return f"<p><b>{html.escape(self.sentence)}</b></p>{self._html()}"
+
+    def _html(self) -> str:
+        """The table and the notes."""
         head, body = self._cells()
         notes = [*self.notes, *(f"{name}: {note}" for name, row in self.rows.items() for note in row.notes)]
         cells = ["".join(f"<td>{html.escape(cell)}</td>" for cell in row) for row in body]
         return (
-            f"<p><b>{html.escape(self.sentence)}</b></p><table><thead><tr>"
+            "<table><thead><tr>"
             + "".join(f"<th>{html.escape(name)}</th>" for name in head)
             + "</tr></thead><tbody>"
             + "".join(f"<tr>{row}</tr>" for row in cells)
@@ -288,7 +289,19 @@ class Decision(Mapping[str, DecisionRow]):
         return draw(gains, what, self.confidence, support, axes)
 
 
-def _short(value: float) -> str:
+def reason(rows: Sequence[DecisionRow]) -> str:
+    """Why none of these is known to be better, as the end of a sentence; empty where the data say just that."""
+    thin = [row.name for row in rows if row.thin]
+    if thin:
+        listed = ", ".join(thin[:-1]) + (" and " if len(thin) > 1 else "") + thin[-1]
+        return f"; the log has too few rows of what {listed} {'does' if len(thin) == 1 else 'do'}"
+    if any(row.misfit > MOST_MISFIT for row in rows):
+        return f"; the features cannot hold {'its' if len(rows) == 1 else 'their'} values"
+    return ""
+
+
+def short(value: float) -> str:
+    """Four figures."""
     return f"{value:.4g}"
 
 

@@ -79,12 +79,12 @@ def _draw_gains(ax: Any, gains: Sequence[Gain], baseline: str, confidence: float
                 ax.plot(at, k, marker, color=colour, markersize=7, clip_on=False, zorder=4)
         if low <= one.gain <= high:
             ax.plot(one.gain, k, "o", color=colour, markersize=6, zorder=3)
-        ax.annotate(one.verdict, (1.0, k), (6, 0), xycoords=("axes fraction", "data"), textcoords="offset points",
+        ax.annotate(one.verdict, (1.0, k), (10, 0), xycoords=("axes fraction", "data"), textcoords="offset points",
                     va="center", fontsize=9, color=colour)  # fmt: skip
     ax.set(yticks=range(len(gains)), yticklabels=[one.name for one in gains], xlim=(low, high))
     ax.set_ylim(len(gains) - 0.5, -0.5)
     ax.grid(visible=False, axis="y")
-    ax.tick_params(axis="y", length=0, labelsize=10, labelcolor=INK)
+    ax.tick_params(axis="y", length=0, pad=9, labelsize=10, labelcolor=INK)
     ax.set_title(f"Gain over {baseline}")
     hatched = "; hatched: the log is too thin" if any(one.thin for one in gains) else ""
     ax.set_xlabel(f"bounds at {100 * confidence:g} % each{hatched}")

@@ -127,6 +127,8 @@ class EvalCallback(Callback):
 class CheckpointCallback(Callback):
     """Save the agent every so many steps as ``folder/agent-STEPS.npz``.
 
+    What an agent keeps with ``replay`` is written once, in files that all of these share: ``folder/segments``.
+
     Examples
     --------
     >>> import gqlab as gq, tempfile, pathlib
@@ -145,7 +147,7 @@ class CheckpointCallback(Callback):
         self.folder.mkdir(parents=True, exist_ok=True)
 
     def on_step(self, agent: Agent) -> None:
-        agent.save(self.folder / f"agent-{agent.num_timesteps}.npz")
+        agent.checkpoint(self.folder / f"agent-{agent.num_timesteps}.npz")
 
 
 class StopOnReward(Callback):
