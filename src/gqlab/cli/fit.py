@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
+
+if TYPE_CHECKING:
+    from gqlab.cli.own_decision import OwnDecision
+    from gqlab.data.transitions import Transitions
+    from gqlab.learn.linear_q import LinearQ
 
 from gqlab.cli.log_options import LogOptions, read_log
 from gqlab.support import checks
@@ -43,6 +49,9 @@ class Fit(LogOptions):
     ridge: Annotated[float | None, tyro.conf.arg(help_behavior_hint="")] = None
     """Of FittedQ and LSPI. Default: 1e-4."""
 
+    pessimism: Annotated[float | None, tyro.conf.arg(help_behavior_hint="")] = None
+    """Of FittedQ and LSPI: values are lower by so many standard deviations; 1 where a log hardly explores."""
+
     discount: float = 0.99
     """γ."""
 
@@ -67,6 +76,10 @@ class Fit(LogOptions):
     address: Annotated[str | None, tyro.conf.arg(metavar="HOST:PORT", help_behavior_hint="")] = None
     """Of a Ray cluster to join, or auto. Default: this machine alone."""
 
+    decide: Annotated[tyro.conf.FlagCreatePairsOff[bool], tyro.conf.arg(help_behavior_hint="")] = True
+    """Do not ask whether the model is better than what runs now, which takes a second fit, to half of the episodes, and
+    a decision by the other half."""
+
     out: Annotated[Path, tyro.conf.arg(metavar="DIR")] = Path("results/fit")
     """The folder for the model, its history, the figure and report.html."""
 
@@ -87,29 +100,48 @@ def fit(options: Annotated[Fit, tyro.conf.arg(name="")]) -> None:
     data = read_log(options)
     algorithm = algorithm_of(options, data.n_rows)
     solves = place_and_way(data, algorithm, engine)[1].estimator is None
-    check_writable(options.out)
-    # Ray prints what happens to its workers on stdout, which is for the report.
-    with contextlib.redirect_stdout(sys.stderr) if engine is not None else contextlib.nullcontext():
-        model = learn(
-            data,
+
+    def made_of(rows: Transitions, kept: str, **how: Any) -> LinearQ:
+        return learn(
+            rows,
             encoder,
-            algorithm,
+            algorithm_of(options, rows.n_rows),
             discount=options.discount,
             n_passes=PASSES if options.passes is None and not solves else options.passes,
             seed=options.seed,
-            checkpoint=None if solves else options.out / "passes.npz",
-            engine=engine,
+            checkpoint=None if solves else options.out / kept,
+            **how,
         )
+
+    check_writable(options.out)
+    # Ray prints what happens to its workers on stdout, which is for the report.
+    with contextlib.redirect_stdout(sys.stderr) if engine is not None else contextlib.nullcontext():
+        model = made_of(data, "passes.npz", engine=engine)
     played = None if options.env is None else model.evaluate(options.env, options.episodes, seed=options.seed)
     model.save(options.out / "model.npz")
-    text = fit_page.page(model, algorithm, data, played, options.out)
+    own = own_decision(options, data, lambda half: made_of(half, "passes_half.npz"))
+    text = fit_page.page(model, algorithm, data, played, options.out, own.lines)
     write_whole(options.out / "report.html", lambda file: file.write(text.encode()))
     if options.json:
         evaluation = None if played is None else played._asdict()
-        print_json({**model.metadata, "history": model.history, "evaluation": evaluation, "out": options.out})
+        found = {"decision": None if own.decision is None else own.decision.to_dict(), "judged": own.lines}
+        print_json({**model.metadata, "history": model.history, "evaluation": evaluation, **found, "out": options.out})
         return
-    print("\n".join(fit_page.summary(model, played)))
+    print("\n".join([*own.lines, *fit_page.summary(model, played)]))
     print(f"Written to {options.out}: report.html, model.npz, history.csv, history.png and .svg")
+
+
+def own_decision(options: Fit, data: Transitions, learn: Callable[[Transitions], LinearQ]) -> OwnDecision:
+    """Whether such a model is better than what runs now; no word of it where nobody asks."""
+    from gqlab.cli.own_decision import OwnDecision, judged, unjudged
+
+    if not options.decide:
+        return OwnDecision([])
+    if options.engine is not None:
+        return unjudged(
+            "workers share files as they stand, and half of the episodes are none; gqlab select judges fits"
+        )
+    return judged(data, learn, options.discount, options.seed)
 
 
 def engine_from(options: Fit) -> Any:
@@ -139,6 +171,7 @@ def algorithm_of(options: Fit, n_rows: int) -> Any:
         "eta_omega": options.eta_omega,
         size: options.batch_size,
         "ridge": options.ridge,
+        "pessimism": options.pessimism,
     }
     for name, value in given.items():
         if value is not None and name not in takes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -21,8 +22,10 @@ from gqlab.support.files import write_whole
 COLUMNS = {"updates": "updates", "mspbe": "J", "gradient": "‖∇J‖²", "max_q": "max |Q|"}
 
 
-def page(model: LinearQ, algorithm: Any, data: Any, played: Evaluation | None, folder: Path) -> str:
-    """Write the figure and the table into the folder; the text of the whole page."""
+def page(
+    model: LinearQ, algorithm: Any, data: Any, played: Evaluation | None, folder: Path, judged: Sequence[str] = ()
+) -> str:
+    """Write the figure and the table into the folder; the text of the whole page, which begins with what ``judged``."""
     history = model.history
     write_whole(folder / "history.csv", lambda file: file.write(_csv(history).encode()))
     svg = write_figure(lambda: draw(model), folder, "history")
@@ -32,13 +35,21 @@ def page(model: LinearQ, algorithm: Any, data: Any, played: Evaluation | None, f
     top = "" if played is None else f"<p class=score>{score(played.mean)}</p>\n"
     return whole_page(
         title,
-        f"{top}{''.join(f'<p class=lead>{escape(line)}</p>' for line in summary(model, played))}\n"
+        f"{top}{_judged(judged)}{''.join(f'<p class=lead>{escape(line)}</p>' for line in summary(model, played))}\n"
         f"{_warnings(model)}{figure(svg)}\n"
         f"<h2>On the way</h2>\n<p>J and its gradient are those of the data: means over "
         "their rows, by regressions of δ on the features.</p>\n"
         f"{Table(tuple(COLUMNS.values()), rows).html('plain')}\n"
         f"<h2>How it was learned</h2>\n{facts_table(_facts(model, algorithm, data))}\n"
         f"<h2>To use it</h2>\n<pre><code>{escape(USAGE)}</code></pre>\n",
+    )
+
+
+def _judged(lines: Sequence[str]) -> str:
+    """The answer to whether the model is better than what runs now, and where it comes from."""
+    first, more = lines[:1], lines[1:]
+    return "".join(f"<p class=lead><strong>{escape(line)}</strong></p>\n" for line in first) + "".join(
+        f"<p>{escape(line)}</p>\n" for line in more
     )
 
 
