@@ -10,7 +10,7 @@ from pathlib import Path
 import numba
 import numpy as np
 
-from benchmarks import anchors, cpu, data, encoders, family, gpu, own_parts, passes, peers, sweeps
+from benchmarks import anchors, cpu, data, decide, encoders, family, gpu, own_parts, passes, peers, sweeps
 from benchmarks import scale as scale_benchmark
 from benchmarks.table import Table
 
@@ -27,7 +27,19 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="shorter runs, noisier figures")
     parser.add_argument(
         "--only",
-        choices=("steps", "family", "encoders", "data", "scale", "agents", "replay", "sweeps", "passes", "gpu"),
+        choices=(
+            "steps",
+            "family",
+            "encoders",
+            "data",
+            "decide",
+            "scale",
+            "agents",
+            "replay",
+            "sweeps",
+            "passes",
+            "gpu",
+        ),
         help="the steps and what is compared with them, the family, the encoders, logged data, large problems, agents, "
         "agents that replay, sweeps, passes over files, or the GPU",
     )
@@ -62,6 +74,8 @@ def main() -> None:
         encoders.costs(table, scale)
     if options.only in (None, "data"):
         data.costs(table, max(1000, int(options.rows * scale)))
+    if options.only in (None, "decide"):
+        decide.costs(table, max(2 * decide.BLOCK, int(options.rows * scale)))
     if options.only in (None, "scale"):
         scale_benchmark.costs(table, scale, options.million, chosen.get("mdp"))
     if options.only in (None, "agents"):
