@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,9 @@ import pytest
 
 import gqlab as gq
 from gqlab.engine import memory
+
+# Ray reads this once in a process: all tests of a process, and the clusters that they start, have to agree on it.
+os.environ.setdefault("RAY_AUTH_MODE", "disabled")
 
 #: d and A of the paper's problems: Garnet (:func:`garnet_problem`, and most examples), Frozen Lake, Baird's star.
 USUAL_SIZES = {(4, 3), (8, 4), (7, 2)}

@@ -376,6 +376,7 @@ VALID: dict[str, Callable[[], st.SearchStrategy[Any]]] = {
     "threshold": lambda: one(-110.0, 0.0),
     "ridge": lambda: one(0.0, 1e-3),
     "n_iterations": lambda: one(1, 5),
+    "pessimism": lambda: one(0.0, 1.0),
     "fit.encoder": lambda: one(gq.OneHot(S), gq.Fourier(1)),
     "fit.algorithm": lambda: one(gq.QLearning(0.1), gq.VRGreedyGQ(batch_size=3), gq.Sarsa(), gq.SAGAGreedyGQ()),
     "fit.target": lambda: one(None, gq.Greedy(), lambda x: np.full((len(x), A), 1 / A)),

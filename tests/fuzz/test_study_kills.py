@@ -62,7 +62,7 @@ if __name__ == "__main__":
 
 def start(name: str, out: Path, engine: str) -> subprocess.Popen[bytes]:
     code = START + "".join(f"    {line}\n" for line in STUDIES[name].splitlines())
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(TESTS), *sys.path]), "RAY_AUTH_MODE": "disabled"}
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(TESTS), *sys.path])}
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "env": environment}
     return subprocess.Popen([sys.executable, "-c", code, str(out), engine], start_new_session=True, **quiet)
 

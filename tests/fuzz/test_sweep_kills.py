@@ -53,7 +53,6 @@ def run(**where: object) -> gq.GridResult:
 
 def start(engine: str, store: Path) -> subprocess.Popen[bytes]:
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[1]), *sys.path])}
-    environment |= {"RAY_AUTH_MODE": "disabled"}
     command = [sys.executable, "-c", DRIVER, engine, str(store)]
     return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=environment)
 

@@ -168,9 +168,8 @@ def test_the_number_of_workers_changes_no_digit(data):
 
 
 @pytest.mark.long
-def test_ray_changes_no_digit(data, monkeypatch):
+def test_ray_changes_no_digit(data):
     pytest.importorskip("ray")
-    monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
     shared = fit(data, TILES, VR, discount=GAMMA, n_passes=2, engine=Ray(workers=2))
     assert_same(shared, fit(data, TILES, VR, discount=GAMMA, n_passes=2, engine=Threads(1)))
 

@@ -50,6 +50,9 @@ class Fit(EngineOptions, LogOptions):
     ridge: Annotated[float | None, tyro.conf.arg(help_behavior_hint="")] = None
     """Of FittedQ and LSPI. Default: 1e-4."""
 
+    pessimism: Annotated[float | None, tyro.conf.arg(help_behavior_hint="")] = None
+    """Of FittedQ and LSPI: values are lower by so many standard deviations; 1 where a log hardly explores."""
+
     discount: float = 0.99
     """γ."""
 
@@ -148,6 +151,7 @@ def algorithm_of(options: Fit, n_rows: int) -> Any:
         "eta_omega": options.eta_omega,
         size: options.batch_size,
         "ridge": options.ridge,
+        "pessimism": options.pessimism,
     }
     for name, value in given.items():
         if value is not None and name not in takes:

@@ -80,7 +80,6 @@ class Estimate:
     theta: FloatArray  # (A, K)
     lam: float
     inverse: FloatArray  # (C + λI)⁻¹
-    shift: float  # by how much the value would be another without the prior, to first order
 
     @property
     def thin(self) -> bool:

@@ -16,7 +16,7 @@ from gqlab.judge.features import Features
 from gqlab.judge.rows import MOST_LEARNED, LogLook, blocks, parts, sample_piece
 from gqlab.judge.sums import LogMoments, Matrices, PolicyMoments, PolicyWeights, added, behavior_sums, deltas
 from gqlab.learn.fit.shared_fit import InOrder
-from gqlab.learn.fit.shrunk import Gram, Shrunk, System, shrunk
+from gqlab.learn.fit.shrunk import Gram, Shrunk, System, constant, extremes, shrunk
 from gqlab.support.checks import FloatArray
 from gqlab.tasks.base import Engine, Task
 
@@ -41,7 +41,7 @@ class Estimator:
     ) -> None:  # fmt: skip
         self.seen, self.gamma, self.m = seen, discount, Matrices(features, data.n_actions)
         self.policies, self.A = list(policies), data.n_actions
-        self.extremes = extremes(seen, discount, reward_range)
+        self.extremes = worth(seen, discount, reward_range)
         self.shared: dict[str, Any] = {
             "data": data, "parts": parts(data), "firsts": seen.firsts, "features": features, "policies": self.policies,
             "n_actions": data.n_actions, "discount": discount,
@@ -101,13 +101,10 @@ class Estimator:
         self.v0 = seen.reward_sum / self.denominator
 
     def _constant(self) -> FloatArray:
-        """c of one action, (K,): exact where features are binary, else by least squares of 1 on x."""
+        """c of one action, (K,)."""
         features = self.m.features
-        if features.binary:
-            return np.full(features.K, 1 / (features.n_active * features.value))
-        second = self.gram.blocks.sum(axis=0)
-        second = second + 1e-10 * np.trace(second) / len(second) * np.eye(len(second))
-        return np.asarray(scipy.linalg.solve(second, self.log.features, assume_a="pos"))
+        whole = features.n_active * features.value if features.binary else None
+        return constant(features.K, whole, self.gram.blocks.sum(axis=0), self.log.features)
 
     def system(self, gram: Gram, ahead: Any, b: FloatArray) -> System:
         """A = C − Σ γφφ̄'ᵀ, b and c."""
@@ -208,13 +205,10 @@ class Estimator:
             theta=one.solution.theta.reshape(self.A, -1),
             lam=lam,
             inverse=one.inverse,
-            shift=lam * float(one.u @ (self.v0 * self.c - one.solution.theta)),
         )
 
 
-def extremes(seen: LogLook, discount: float, reward_range: tuple[float, float] | None) -> tuple[float, float]:
-    """The least and the most that an action may be worth: rewards without end, or one, where episodes end."""
-    least, most = reward_range or (seen.least, seen.most)
-    long = 1 / (1 - discount) if discount < 1 else float(seen.longest)
-    short = 1.0 if seen.n_terminated else long
-    return min(least * long, least * short), max(most * long, most * short)
+def worth(seen: LogLook, discount: float, reward_range: tuple[float, float] | None) -> tuple[float, float]:
+    """The least and the most that an action may be worth."""
+    length = 1 / (1 - discount) if discount < 1 else float(seen.longest)
+    return extremes(*(reward_range or (seen.least, seen.most)), length, seen.n_terminated > 0)

@@ -55,6 +55,9 @@ class Greedy(Operator):
     def policy(self, q: FloatArray) -> FloatArray:
         return np.eye(q.shape[-1])[q.argmax(axis=-1)]
 
+    def value(self, q: FloatArray) -> FloatArray:
+        return q.max(axis=-1)
+
     weights = policy
 
     def curvature(self, q: FloatArray, v: FloatArray) -> FloatArray:
@@ -81,6 +84,9 @@ class EpsilonGreedy(Operator):
     def policy(self, q: FloatArray) -> FloatArray:
         n = q.shape[-1]
         return (1 - self.epsilon) * np.eye(n)[q.argmax(axis=-1)] + self.epsilon / n
+
+    def value(self, q: FloatArray) -> FloatArray:
+        return np.asarray((1 - self.epsilon) * q.max(axis=-1) + self.epsilon * q.mean(axis=-1))
 
     weights = policy
 

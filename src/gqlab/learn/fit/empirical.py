@@ -18,11 +18,15 @@ import scipy.sparse.linalg
 from numpy.typing import NDArray
 
 from gqlab.learn.fit.log_table import Encoded, Target
+from gqlab.learn.fit.shrunk import constant, extremes
 from gqlab.operators import Operator
 from gqlab.support.checks import FloatArray
 
 #: Up to so many features of a state the blocks of C are matrices; beyond, regressions are iterative.
 MOST_DENSE = 2000
+
+#: The largest number A·K of features for the methods that solve for all of them at once.
+MOST_JOINT = 6000
 
 #: Eigenvalues of a block of C below this share of its largest are zero.
 RANK = 1e-10
@@ -52,10 +56,12 @@ class LogSums:
     def __init__(self, log: Encoded, encoder: Any, target: Target, n_actions: int) -> None:
         self.log, self.target, self.A, self.K = log, target, n_actions, encoder.n_features_out_
         self.n = len(log.action)
+        self._whole = encoder.n_active_ * encoder.value_ if encoder.kind == "binary" else None  # Σ_k x_k of every state
         self.x: Any = _matrix(log.features, encoder)
         self.rows = [np.flatnonzero(log.action == a) for a in range(n_actions)]
         self._first = [self.x[log.observation[rows]] for rows in self.rows]
         self._next = self.x[log.next_observation]
+        self._reach: float | None = None
 
     @property
     def d(self) -> int:
@@ -68,7 +74,7 @@ class LogSums:
 
     def grams(self) -> FloatArray:
         """Σ φφᵀ, a block for each action, (A, K, K)."""
-        return np.stack([_dense(x.T @ x) for x in self._first])
+        return np.stack([dense(x.T @ x) for x in self._first])
 
     def q_taken(self, theta: FloatArray) -> FloatArray:
         """φ(s,a)ᵀθ of every transition, (n,); theta is (A, K)."""
@@ -90,6 +96,13 @@ class LogSums:
         assert isinstance(self.target, Operator)
         return Bootstrap(self.target.value(q), self.target.weights(q))
 
+    def next_values(self, theta: FloatArray) -> FloatArray:
+        """V̄ at the next observations, (n,), without its weights."""
+        if self.log.policy is not None:
+            return self.bootstrap(theta).V
+        assert isinstance(self.target, Operator)
+        return self.target.value(self.q_next(theta))
+
     def delta(self, theta: FloatArray, bootstrap: Bootstrap | None = None) -> FloatArray:
         """δ of every transition, (n,)."""
         V = (self.bootstrap(theta) if bootstrap is None else bootstrap).V
@@ -98,20 +111,33 @@ class LogSums:
     def linear_sums(self, theta: FloatArray) -> LinearSums:
         """What a step of a search for the least J is made of, but for Σ φφᵀ, which no θ changes."""
         V, w = bootstrap = self.bootstrap(theta)
-        log, K = self.log, self.K
+        log = self.log
         offset = self.block_sums(log.reward + log.discount * (V - (w * self.q_next(theta)).sum(axis=1)))
+        delta_phi = self.block_sums(self.delta(theta, bootstrap))
+        return LinearSums(delta_phi, self.sums_ahead(w), offset.reshape(-1))
+
+    def sums_ahead(self, w: FloatArray) -> FloatArray:
+        """Σ γ φ φ̂ᵀ with the weights w of the next actions, (d, d)."""
+        log, K = self.log, self.K
         after = np.zeros((self.d, self.d))
         for a, (rows, x) in enumerate(zip(self.rows, self._first, strict=True)):
             for other in range(self.A):
                 weight = log.discount[rows] * w[rows, other]
                 kept = np.flatnonzero(weight)  # of a maximum, one action of each row
                 block = x[kept].T @ _scaled(self._next[rows[kept]], weight[kept])
-                after[a * K : (a + 1) * K, other * K : (other + 1) * K] = _dense(block)
-        return LinearSums(self.block_sums(self.delta(theta, bootstrap)), after, offset.reshape(-1))
+                after[a * K : (a + 1) * K, other * K : (other + 1) * K] = dense(block)
+        return after
 
     def largest_q(self, theta: FloatArray) -> float:
         """max |Q| over all observations and actions."""
         return float(np.abs(self.x @ theta.T).max())
+
+    def too_large(self, theta: FloatArray, limit: float) -> bool:
+        """Whether max |Q| is beyond a limit; as long as Σ|x| max|θ| is below it, Q is not computed."""
+        if self._reach is None:
+            self._reach = float(abs(self.x).sum(axis=1).max())
+        with np.errstate(over="ignore", invalid="ignore"):
+            return not (self._reach * np.abs(theta).max() < limit or self.largest_q(theta) < limit)
 
 
 class Empirical(LogSums):
@@ -122,6 +148,18 @@ class Empirical(LogSums):
         self.blocks = self.grams() / self.n if self.K <= MOST_DENSE else None
         self.roots = None if self.blocks is None else roots(self.blocks)
         self._seen = [_seen(block) for block in self._first] if self.roots is None else []
+
+    def constant(self) -> FloatArray:
+        """c of one action, (K,), with cᵀx ≈ 1."""
+        assert self.blocks is not None
+        total = np.asarray(self.x[self.log.observation].sum(axis=0)).reshape(-1)
+        return constant(self.K, self._whole, self.blocks.sum(axis=0) * self.n, total)
+
+    def worth(self) -> tuple[float, float]:
+        """The least and the most that rewards allow an action to be worth."""
+        discount, reward = self.log.discount, self.log.reward
+        length = 1 / (1 - float(discount.max(initial=0.0)))
+        return extremes(float(reward.min()), float(reward.max()), length, bool((discount == 0).any()))
 
     def block_means(self, values: FloatArray) -> FloatArray:
         """mean of values·φ over the transitions, (A, K)."""
@@ -203,5 +241,14 @@ def _scaled(x: Any, weight: FloatArray) -> Any:
     return x.multiply(weight[:, None]).tocsr() if hasattr(x, "multiply") else x * weight[:, None]
 
 
-def _dense(product: Any) -> FloatArray:
+def dense(product: Any) -> FloatArray:
+    """A product of sparse or dense matrices as an array."""
     return product.toarray() if hasattr(product, "toarray") else product
+
+
+def check_joint(A: int, K: int, name: str) -> None:
+    """``ValueError`` where there are more features than can be solved for at once."""
+    if K > MOST_DENSE:
+        raise ValueError(f"encoder makes {K} features of a state; {name} solves for at most {MOST_DENSE}")
+    if A * K > MOST_JOINT:
+        raise ValueError(f"encoder and actions make {A * K} features; {name} solves for at most {MOST_JOINT}")

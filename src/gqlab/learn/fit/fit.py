@@ -17,7 +17,8 @@ from gqlab.data.encoding import fit_encoder
 from gqlab.data.parquet import ParquetFiles
 from gqlab.data.transitions import Transitions
 from gqlab.estimators.needs import Need
-from gqlab.learn.fit.fitted import check_joint
+from gqlab.learn.fit.empirical import check_joint
+from gqlab.learn.fit.fitted import check_goal
 from gqlab.learn.fit.fitting import Fitting
 from gqlab.learn.fit.log_table import Target, check_target
 from gqlab.learn.fit.shared_fit import SharedFit
@@ -102,7 +103,8 @@ def fit(
     LinearQ
         With ``history``: after every pass (or iteration) the empirical J and ‖∇J‖² (``mspbe``, ``gradient``), the
         largest ``|Q|`` (``max_q``) beside the largest that makes sense, r_max/(1 − discount) (``q_bound``), and θ
-        itself, where that is not too large. Where there are more than 100,000 rows, every so many-th is measured.
+        itself, where that is not too large. Of a solver the first 20 iterations, every tenth and the last are measured;
+        where there are more than 100,000 rows, every so many-th of these.
         More passes can make a policy worse: compare the iterates.
 
     Examples
@@ -123,6 +125,7 @@ def fit(
     order = _order(place, way, algorithm, rows)
     made = fit_encoder(encoder, data)
     goal = _goal(target, data, way)
+    check_goal(algorithm, goal, theta0)
     gamma = checks.number("discount", discount, least=0, below=1)
     shared = workers is not None or Need.WHOLE_MEAN in way.needs
     kind = SharedFit if shared else Fitting

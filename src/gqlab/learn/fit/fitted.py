@@ -11,12 +11,12 @@ import numpy as np
 import scipy.linalg
 
 from gqlab.algorithms import LSPI, FittedQ, LeastSquaresGreedyGQ
-from gqlab.learn.fit.empirical import MOST_DENSE, Empirical
+from gqlab.learn.fit.caution import Caution
+from gqlab.learn.fit.empirical import MOST_DENSE, Empirical, check_joint
+from gqlab.learn.fit.evaluated import evaluated
+from gqlab.operators import FixedPolicy, Operator
 from gqlab.support import checks
 from gqlab.support.checks import FloatArray
-
-#: The largest number A·K of features for the methods that solve for all of them at once.
-MOST_JOINT = 6000
 
 #: A search for a least J begins with this damping μ, relative to the largest singular value squared.
 FIRST_DAMPING, LEAST_DAMPING = 1e-6, 1e-15
@@ -46,16 +46,41 @@ def solve(
     raise ValueError(f"algorithm is {checks.shown(algorithm)}: gqlab.fit does not know how to solve it")
 
 
+def check_goal(algorithm: Any, goal: Any, theta0: Any) -> None:
+    """``ValueError`` where something is given that a solver cannot use: a policy is evaluated at once."""
+    if not isinstance(algorithm, FittedQ | LSPI):
+        return
+    evaluates = not isinstance(goal, Operator) or isinstance(goal, FixedPolicy)
+    if evaluates and algorithm.n_iterations is not None:
+        raise ValueError(
+            f"n_iterations is {algorithm.n_iterations}, but the target is a policy, whose values are solved for at once"
+        )
+    if evaluates and algorithm.pessimism:
+        raise ValueError(
+            f"pessimism is {algorithm.pessimism:g}, but the target is a policy, which is evaluated as it is"
+        )
+    if theta0 is not None and (evaluates or algorithm.pessimism):
+        why = "the target is a policy, whose values are solved for at once"
+        raise ValueError(
+            f"theta0 is given, but {why if evaluates else 'a pessimistic fit begins with the least values'}"
+        )
+
+
 @solve.register
 def fitted_q(
     algorithm: FittedQ, data: Empirical, theta: FloatArray, report: Callable[[FloatArray], bool]
 ) -> tuple[FloatArray, bool]:
-    """θ ← the ridge regression of r + γ V̄_{s'}(θ) on φ(s,a), again and again."""
-    factors = [_factor(block, algorithm.ridge) for block in _blocks(data)]
-    for _ in range(algorithm.n_iterations):
-        y = data.log.reward + data.log.discount * data.bootstrap(theta).V
+    """θ ← the ridge regression of r + γ V̄_{s'}(θ) on φ(s,a), again and again; of a policy, its fixed point."""
+    if data.log.policy is not None:
+        return fixed_point(algorithm, data, report)
+    blocks = _blocks(data)
+    if algorithm.pessimism:
+        return cautious_q(algorithm, data, report)
+    factors = [_factor(block, algorithm.own_ridge) for block in blocks]
+    for _ in range(algorithm.most_iterations):
+        y = data.log.reward + data.log.discount * data.next_values(theta)
         new = np.stack([invert(mean) for invert, mean in zip(factors, data.block_means(y), strict=True)])
-        if not data.largest_q(new) < TOO_LARGE:
+        if data.too_large(new, TOO_LARGE):
             return theta, True
         theta = new
         if not report(theta):
@@ -63,22 +88,66 @@ def fitted_q(
     return theta, False
 
 
+def fixed_point(
+    algorithm: FittedQ | LSPI, data: Empirical, report: Callable[[FloatArray], bool]
+) -> tuple[FloatArray, bool]:
+    """The values of a policy: the fixed point of fitted Q evaluation, which is LSTD-Q's too."""
+    check_joint(data.A, data.K, type(algorithm).__name__)
+    theta = evaluated(data, algorithm.ridge)
+    report(theta)
+    return theta, False
+
+
+def cautious_q(algorithm: FittedQ, data: Empirical, report: Callable[[FloatArray], bool]) -> tuple[FloatArray, bool]:
+    """Fitted Q iteration with lower confidence values in the bootstrap, from the least values on."""
+    caution = Caution(data, algorithm.pessimism, algorithm.ridge)
+    theta, sd = caution.least, 0.0
+    for _ in range(algorithm.most_iterations):
+        y = caution.targets(theta, sd)
+        new = caution.regress(y)
+        if data.too_large(new, TOO_LARGE):
+            return theta, True
+        theta, sd = new, caution.deviation(y, new)
+        if not report(theta):
+            break
+    return caution.folded(theta, sd), False
+
+
 @solve.register
 def lspi(
     algorithm: LSPI, data: Empirical, theta: FloatArray, report: Callable[[FloatArray], bool]
 ) -> tuple[FloatArray, bool]:
     """θ ← the solution of mean δφ = 0 with the weights w of the last θ."""
+    if data.log.policy is not None:
+        return fixed_point(algorithm, data, report)
     check_joint(data.A, data.K, "LSPI")
-    for _ in range(algorithm.n_iterations):
+    if algorithm.pessimism:
+        return cautious_lspi(algorithm, data, report)
+    for _ in range(algorithm.most_iterations):
         matrix, b = data.linearised(theta)
-        matrix[np.diag_indices(data.d)] += algorithm.ridge
+        matrix[np.diag_indices(data.d)] += algorithm.own_ridge
         new = np.asarray(np.linalg.lstsq(matrix, b, rcond=None)[0], dtype=np.float64).reshape(theta.shape)
-        if not data.largest_q(new) < TOO_LARGE:
+        if data.too_large(new, TOO_LARGE):
             return theta, True
         same, theta = np.allclose(theta, new, rtol=1e-9, atol=1e-12), new
         if not report(theta) or same:
             break
     return theta, False
+
+
+def cautious_lspi(algorithm: LSPI, data: Empirical, report: Callable[[FloatArray], bool]) -> tuple[FloatArray, bool]:
+    """The same with lower confidence values in the bootstrap: each step solves for the policy that is best by them."""
+    caution = Caution(data, algorithm.pessimism, algorithm.ridge)
+    theta, sd = caution.least, 0.0
+    for _ in range(algorithm.most_iterations):
+        new = caution.solve(theta, sd)
+        if data.too_large(new, TOO_LARGE):
+            return theta, True
+        same, theta = np.allclose(theta, new, rtol=1e-9, atol=1e-12), new
+        sd = caution.deviation(caution.targets(theta, sd), theta)
+        if not report(theta) or same:
+            break
+    return caution.folded(theta, sd), False
 
 
 @solve.register
@@ -145,11 +214,3 @@ def _factor(block: FloatArray, ridge: float) -> Callable[[FloatArray], FloatArra
     kept = values > 1e-13 * max(float(values[-1]), np.finfo(float).tiny)
     vectors, values = vectors[:, kept], values[kept]
     return lambda v: vectors @ ((vectors.T @ v) / values)
-
-
-def check_joint(A: int, K: int, name: str) -> None:
-    """``ValueError`` where there are more features than can be solved for at once."""
-    if K > MOST_DENSE:
-        raise ValueError(f"encoder makes {K} features of a state; {name} solves for at most {MOST_DENSE}")
-    if A * K > MOST_JOINT:
-        raise ValueError(f"encoder and actions make {A * K} features; {name} solves for at most {MOST_JOINT}")

@@ -29,6 +29,9 @@ from gqlab.support.files import digest
 #: Transitions that are measured after a pass, at most: every so many-th, where there are more.
 MOST_MEASURED = 100_000
 
+#: The iterations of a solver that are measured, besides the last: these first ones, and of the others every so many-th.
+FIRST_MEASURED, MEASURED_EVERY = 20, 10
+
 #: Numbers of all the iterates that a history keeps, at most: beyond, none is kept.
 MOST_KEPT = 10_000_000
 
@@ -175,13 +178,22 @@ class Fitting:
     def solve(self, advance_bar: Callable[[], None]) -> FloatArray:
         """Solve for θ."""
         self.record(self.theta0, 0)
+        made, last, measured = 0, self.theta0, True
 
         def report(theta: FloatArray) -> bool:
-            self.record(theta, len(self.history["updates"]))
+            nonlocal made, last, measured
+            made, last = made + 1, theta
+            measured = made <= FIRST_MEASURED or made % MEASURED_EVERY == 0
+            if measured:
+                self.record(theta, made)
             advance_bar()
             return True
 
         theta, self.diverged = solve(self.algorithm, self.measured, self.theta0, report)
+        if theta is not last:  # one that lower values were made of
+            self.record(theta, made + 1)
+        elif not measured:
+            self.record(theta, made)
         return theta
 
     def in_parts(self, advance_bar: Callable[[], None]) -> FloatArray:

@@ -113,6 +113,28 @@ class Gram:
         return float((values / (values + lam)).sum())
 
 
+def constant(K: int, whole: float | None, second: FloatArray, total: FloatArray) -> FloatArray:
+    """c of one action, (K,): exact where Σ_k x_k is the same ``whole`` of all states, else by least squares of 1 on x.
+
+    ``second`` is Σ xxᵀ and ``total`` Σ x over the rows.
+    """
+    if whole is not None:
+        return np.full(K, 1 / whole)
+    lifted = second + 1e-10 * np.trace(second) / K * np.eye(K)
+    return np.asarray(scipy.linalg.solve(lifted, total, assume_a="pos"))
+
+
+def shift(system: System, solution: Shrunk, u: FloatArray) -> float:
+    """By how much λ moves an answer x₀ᵀθ, to first order: λ uᵀ(v0 c − θ), with u = (A + λI)⁻ᵀ x₀."""
+    return solution.lam * float(u @ (system.v0 * system.c - solution.theta))
+
+
+def extremes(least: float, most: float, length: float, ends: bool) -> tuple[float, float]:
+    """The least and the most that an action may be worth: such rewards over ``length`` rows, or one, where it ends."""
+    short = 1.0 if ends else length
+    return min(least * length, least * short), max(most * length, most * short)
+
+
 def shrunk(system: System, gram: Gram, squares: Callable[[FloatArray], float], lam: float | None = None) -> Shrunk:
     """Solve for θ; ``squares(θ)`` is Σδ² over n rows. λ is chosen by the data, where it is not given."""
     n, A, b, c, v0, spread = system
