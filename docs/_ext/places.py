@@ -13,7 +13,7 @@ from pathlib import Path
 
 import gqlab as gq
 from gqlab.algorithms import ALGORITHMS, Algorithm
-from gqlab.algorithms.places import Place, unmet_need
+from gqlab.algorithms.places import RunPlace, unmet_need, way_in
 from gqlab.estimators.needs import Need
 from gqlab.lab.execute import PLACES as DEVICES
 from gqlab.learn.agent.core import AGENT
@@ -24,7 +24,7 @@ PAGE = Path(__file__).parents[1] / "algorithms.md"
 BEGIN, END = "<!-- table of places -->\n", "<!-- end of the table -->\n"
 
 #: The columns: their heads, and the places that are tried one after another.
-COLUMNS: dict[str, tuple[Place, ...]] = {
+COLUMNS: dict[str, tuple[RunPlace, ...]] = {
     "`run`, `grid`": (DEVICES["cpu"],),
     "on a GPU": (DEVICES["cuda"],),
     "`Agent`": (AGENT,),
@@ -33,6 +33,9 @@ COLUMNS: dict[str, tuple[Place, ...]] = {
     "over files": (FILES, MEMORY),
     "on an engine": (SHARED,),
 }
+
+#: The places where an update on sparse features can cost as much as these have entries.
+SPARSE = (AGENT, MEMORY, FILES, SHARED)
 
 #: Besides every algorithm with its defaults, those whose parameters change what they need.
 VARIANTS: dict[str, Algorithm] = {
@@ -49,16 +52,24 @@ def rows() -> dict[str, Algorithm]:
     return {**{f"`{name}`": kind() for name, kind in own.items()}, **VARIANTS}
 
 
-def cell(places: tuple[Place, ...], algorithm: Algorithm) -> str:
-    """✓, ✓ with a star where rows are read into memory, or what is lacking."""
+def cell(places: tuple[RunPlace, ...], algorithm: Algorithm) -> str:
+    """✓, with a star where rows are read into memory and a dagger where sparse features do not help, or the lack."""
     if places == (REPLAYING,):
         return over_kept(algorithm)
     lacking = [unmet_need(place, algorithm) for place in places]
     if None in lacking:
-        return "✓" if lacking[0] is None else "✓*"
+        place = places[lacking.index(None)]
+        return "✓" + "*" * (lacking[0] is not None) + "†" * (place in SPARSE and in_full(place, algorithm))
     need = lacking[-1]
     assert need is not None
     return need.name.lower().replace("_", " ")
+
+
+def in_full(place: RunPlace, algorithm: Algorithm) -> bool:
+    """Whether an update moves all of θ, however few entries the features of its samples have."""
+    kind = way_in(place, algorithm).estimator
+    form = kind.sparse_form() if hasattr(kind, "sparse_form") else kind
+    return form is not None and not hasattr(form, "drifts")
 
 
 def over_kept(algorithm: Algorithm) -> str:
@@ -84,8 +95,10 @@ def table() -> str:
         [
             *lines,
             "",
-            f"✓*: the files are read into memory. What is needed and not offered: {meaning}. With `replay`: ✓ with "
-            "`gq.Replay`, `Refit` with `gq.Refit`, – where there is no form over what is kept.",
+            "✓*: the files are read into memory. ✓†: an update costs $O(d)$ on sparse features too; elsewhere in "
+            "`Agent` and `fit` it costs as much as the features have entries, or an algorithm solves with matrices. "
+            f"What is needed and not offered: {meaning}. With `replay`: ✓ with `gq.Replay`, `Refit` with `gq.Refit`, "
+            "– where there is no form over what is kept.",
             "",
         ]
     )

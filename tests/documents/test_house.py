@@ -204,13 +204,6 @@ def test_names_are_plain():
     assert {name: words for name, words in found.items() if words} == {}
 
 
-#: Classes of studies, fits and logs that still share a name with another one: to become none.
-SHARED = {
-    "Cell", "Entry", "Episodes", "Family", "Measured", "Part", "Report", "Rows", "Scale",
-    "Setting", "Store", "Table", "Tried",
-}  # fmt: skip
-
-
 def test_a_class_has_a_name_of_its_own():
     """One name, one meaning: no two modules define classes of the same name."""
     where: dict[str, list[str]] = {}
@@ -218,7 +211,7 @@ def test_a_class_has_a_name_of_its_own():
         for node in ast.parse(path.read_text()).body:
             if isinstance(node, ast.ClassDef):
                 where.setdefault(node.name, []).append(name_of(path))
-    assert {name: modules for name, modules in where.items() if len(modules) > 1 and name not in SHARED} == {}
+    assert {name: modules for name, modules in where.items() if len(modules) > 1} == {}
 
 
 def test_a_name_that_was_given_up_is_answered_by_the_new_one():

@@ -45,6 +45,9 @@ design.PROGRAMMES["agents"] = full, replace(
 run("benchmark", "agents")
 """,
     "benchmark logs": """
+from functools import partial
+from gqlab.studies.logs import study
+study.LogStudy = partial(study.LogStudy, n_passes=4, n_episodes=1)
 run("benchmark", "logs")
 """,
 }

@@ -13,6 +13,7 @@ import sys
 import time
 import types
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -260,6 +261,39 @@ def test_all_that_the_code_of_an_algorithm_in_a_notebook_reads_is_part_of_a_swee
     assert len(digests) == 2
     with pytest.raises(ValueError, match=r"store is .*, which belongs to another"):
         gq.grid(garnet_problem, own_algorithm(0.02), 100, store=tmp_path)
+
+
+def sweep_of(problem: gq.Problem, algorithm: gq.Algorithm, **first_points) -> description.Sweep:
+    axes = description.axes_of([problem], [algorithm], [0])
+    return description.Sweep([problem], axes, 2, Settings(100, 10), **first_points)
+
+
+def own_estimator(factor: float) -> type:
+    """One of a notebook, which reads a number from outside the class."""
+    scope = {"__name__": "__main__", "NamedTuple": NamedTuple, "FACTOR": factor}
+    text = "class Step(NamedTuple):\n    def step(self, world, point, cursor, u, rates, d, A):\n        return FACTOR"
+    exec(text, scope)  # noqa: S102 - as a notebook does
+    return scope["Step"]
+
+
+def test_the_code_of_an_estimator_from_elsewhere_is_part_of_a_sweep(garnet_problem):
+    """The class of the algorithm stands in this file, which does not know what its estimator will be."""
+    steps = [own_estimator(factor) for factor in (1.0, 1.0, 2.0)]
+    kinds = [type("OfThisFile", (gq.GreedyGQ,), {"estimator": step, "__module__": __name__}) for step in steps]
+    first, same, other = (sweep_of(garnet_problem, kind()).description.code for kind in kinds)
+    assert first == same
+    assert first != other
+
+
+def test_where_each_of_the_two_iterates_begins_is_part_of_a_sweep(garnet_problem):
+    points = [None, np.zeros(4), np.full(4, 0.5)]
+    sweeps = [
+        sweep_of(garnet_problem, gq.GreedyGQ(), theta0=theta, omega0=omega) for theta in points for omega in points
+    ]
+    assert len({sweep.description.digest for sweep in sweeps}) == len(sweeps)
+    for sweep in sweeps:
+        assert sweep.cell(0).theta0 is sweep.theta0
+        assert sweep.cell(0).omega0 is sweep.omega0
 
 
 def test_the_store_of_a_sweep_depends_on_what_runs_a_cell_alone():

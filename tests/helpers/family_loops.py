@@ -34,15 +34,16 @@ def averaged(problem, x: Samples, z, etas: StepSizes, radii):
     return np.array([z[0], *means]), iterates[-1][1]
 
 
-def saga(problem, x: Samples, z, etas: StepSizes, radii):
-    """Every sample remembers the gradient that its transition had when it last came."""
+def saga(problem, x: Samples, z, etas: StepSizes, radii, numbers: Sequence[Any] | None = None):
+    """Every sample remembers the gradient that its transition, or that of its number, had when it last came."""
     last, out = {}, [z[0]]
-    for t, sample in enumerate(x):
+    numbers = x if numbers is None else numbers
+    for t, (sample, number) in enumerate(zip(x, numbers, strict=True)):
         f = F(problem, z, sample)
-        last.setdefault(sample, f)
-        mean = np.mean([last[seen] for seen in x[: t + 1]], axis=0)
-        z = moved(z, f - last[sample] + mean, etas(t), radii)
-        last[sample] = f
+        last.setdefault(number, f)
+        mean = np.mean([last[seen] for seen in numbers[: t + 1]], axis=0)
+        z = moved(z, f - last[number] + mean, etas(t), radii)
+        last[number] = f
         out.append(z[0])
     return np.array(out), z[1]
 

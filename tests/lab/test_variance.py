@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import numpy as np
@@ -81,3 +82,23 @@ def test_errors_name_what_is_wrong(garnet_problem):
         gq.update_error(garnet_problem)
     with pytest.raises(ValueError, match="expected Greedy-GQ or VR-Greedy-GQ"):
         gq.update_error(gq.run(garnet_problem, gq.ActorCritic(), n_samples=10, n_runs=1))
+
+
+@pytest.mark.long
+def test_errors_are_the_same_bytes_wherever_arrays_lie():
+    """A loop of unknown length may be compiled in two ways, and choose by the distance of the arrays that it reads.
+
+    With such loops one call in sixty had other last digits, on threads that share the memory of others.
+    """
+    mdp = gq.FiniteMDP.from_gymnasium("FrozenLake-v1", discount=0.95)
+    table = np.random.default_rng(0).random((mdp.n_states, mdp.n_actions))
+    target = gq.FixedPolicy(table / table.sum(axis=1, keepdims=True))
+    problem = gq.Problem(mdp, gq.random_features(mdp, dim=8, kind="gaussian"), target=target)
+    result = gq.run(problem, gq.VRGreedyGQ(0.2, 0.1, batch_size=3000), 30_000, n_runs=4, record_every=200)
+
+    def errors(k: int) -> bytes:
+        others = [np.empty(n) for n in np.random.default_rng(k).integers(1, 120, size=500)]
+        return np.stack(gq.update_error(result, n_draws=5)).tobytes() if others else b""
+
+    with ThreadPoolExecutor(6) as pool:
+        assert len(set(pool.map(errors, range(240)))) == 1

@@ -40,3 +40,27 @@ def test_no_algorithm_leaves_its_arrays(name):
     watch = [gq.Watch("gradient"), gq.Watch("reward", n_steps=5)] if name == "GreedyGQ" else None
     half = gq.run(problem, algorithm, 6000, n_runs=3, record_every=700, watch=watch, threads=1)
     assert np.isfinite(gq.run(problem, algorithm, 9000, resume=half, threads=1).theta).all()
+
+
+@pytest.mark.skipif(not numba.config.BOUNDSCHECK, reason="only with NUMBA_BOUNDSCHECK=1")
+@pytest.mark.parametrize(
+    "algorithm",
+    [
+        gq.SARAHGreedyGQ(batch_size=9),
+        gq.SARAHGreedyGQ(batch_size=50, growth=1.0, keep="new"),
+        gq.VRGreedyGQ(0.1, 0.1, batch_size=50),
+        gq.SAGAGreedyGQ(),
+        gq.STORMGreedyGQ(),
+        gq.StreamingGreedyGQ(first=7),
+    ],
+    ids=repr,
+)
+@pytest.mark.parametrize("encoder", [gq.OneHot(6), gq.Fourier(2, low=[0], high=[5])], ids=["sparse", "dense"])
+def test_no_fit_leaves_its_arrays(encoder, algorithm):
+    """Rows whose number no batch divides: the last epoch is begun, and its batch goes on into the rows again."""
+    random = np.random.default_rng(0)
+    states = random.integers(6, size=(131, 1)).astype(float)
+    data = gq.Transitions.from_arrays(
+        states[:-1], random.integers(3, size=130), random.normal(size=130), states[1:], n_actions=3
+    )
+    assert np.isfinite(gq.fit(data, encoder, algorithm, discount=0.9, n_passes=3).theta).all()

@@ -209,7 +209,8 @@ def tiny_measure(learner: runs.Learner) -> dict:
     return made_up(QUICK)[learner] | {"times": {"cpu_seconds": 1.0}}
 
 
-def tiny_rows(seed: int, row: str) -> dict:
+def tiny_rows(seed: int, row: str, n_passes: int, n_episodes: int) -> dict:
+    assert (n_passes, n_episodes) == (log_runs.PASSES, log_runs.EPISODES)
     return {"0.1": [9.0, float(seed)]} if row == "QRC" else {}
 
 

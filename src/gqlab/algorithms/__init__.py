@@ -1,6 +1,6 @@
 """The algorithms: an estimator and its parameters, as plain data."""
 
-from gqlab.algorithms.base import ALGORITHMS, Algorithm, check_algorithm, from_dict
+from gqlab.algorithms.base import ALGORITHMS, Algorithm, check_algorithm, from_dict, is_kind
 from gqlab.algorithms.family import (
     AveragedGreedyGQ,
     LeastSquaresGreedyGQ,
@@ -38,4 +38,5 @@ __all__ = [
     "WholeDataVRGreedyGQ",
     "check_algorithm",
     "from_dict",
+    "is_kind",
 ]

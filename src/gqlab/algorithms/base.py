@@ -193,6 +193,13 @@ def register(kind: type[Algorithm]) -> None:
     ALGORITHMS[kind.__name__] = kind
 
 
+def is_kind(value: object) -> bool:
+    """Whether ``value`` is the class of an algorithm that can be run somewhere."""
+    return (
+        isinstance(value, type) and issubclass(value, Algorithm) and (hasattr(value, "estimator") or bool(value.solves))
+    )
+
+
 def check_algorithm(name: str, value: object) -> None:
     """``value`` is an algorithm that can be run somewhere."""
     if not isinstance(value, Algorithm) or not hasattr(value, "__dataclass_fields__") or not value.ways:

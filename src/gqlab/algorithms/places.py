@@ -17,7 +17,7 @@ class Way(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Place:
+class RunPlace:
     """Where algorithms run, and what it offers them."""
 
     name: str  # as messages say it
@@ -32,14 +32,14 @@ class Place:
         return any(not self.unmet(way) for way in kind().ways)
 
 
-def unmet_need(place: Place, algorithm: Any) -> Need | None:
+def unmet_need(place: RunPlace, algorithm: Any) -> Need | None:
     """What keeps an algorithm out of a place, by the way that comes nearest to it; None where one is open."""
     # Of two that come equally near the one that moves update by update is what the algorithm is known for.
     nearest = min(algorithm.ways, key=lambda way: (len(place.unmet(way)), way.estimator is None))
     return next(iter(place.unmet(nearest)), None)
 
 
-def way_in(place: Place, algorithm: Any) -> Way:
+def way_in(place: RunPlace, algorithm: Any) -> Way:
     """The first way of running an algorithm that a place can offer; ``ValueError`` in one line where there is none."""
     need = unmet_need(place, algorithm)
     if need is None:

@@ -9,9 +9,11 @@ from typing import Annotated, Any
 
 import tyro
 
-from gqlab.algorithms import ALGORITHMS, Algorithm
+from gqlab.algorithms import ALGORITHMS, Algorithm, is_kind
+from gqlab.algorithms.places import way_in
 from gqlab.cli.own_files import from_file
 from gqlab.cli.study_options import StudyOptions
+from gqlab.lab.execute import PLACES
 from gqlab.problems.problem import Problem
 from gqlab.studies.compare.design import FAMILIES, FULL, LINEUP, QUICK, RADIUS, Budget, Problems
 from gqlab.studies.compare.leaderboard import Leaderboard
@@ -118,9 +120,10 @@ def lineup_of(names: tuple[str, ...]) -> dict[str, Algorithm]:
 
 def instance_of(text: str, kind: Any) -> Algorithm:
     """An algorithm of a class, with its defaults and the radius of all others; or the algorithm itself."""
-    if isinstance(kind, type) and issubclass(kind, Algorithm) and hasattr(kind, "estimator"):
-        radius = {"radius": RADIUS} if "radius" in {field.name for field in fields(kind)} else {}  # type: ignore[arg-type]
+    if is_kind(kind):
+        radius = {"radius": RADIUS} if "radius" in {field.name for field in fields(kind)} else {}
         kind = kind(**radius)
     if not isinstance(kind, Algorithm) or not kind.follows_trajectory:
         raise ValueError(f"algorithm {text!r} is {kind!r}, expected one that follows the trajectory of the run")
+    way_in(PLACES["cpu"], kind)
     return kind

@@ -25,7 +25,8 @@ class Train:
     the environment. Default: the environment's preset, or one-hot where observations are discrete."""
 
     algorithm: Annotated[str | None, tyro.conf.arg(metavar="NAME", help_behavior_hint="")] = None
-    """Sarsa, QLearning, QRC, GreedyGQ or VRGreedyGQ. Default: the preset's, or Sarsa."""
+    """Sarsa, QLearning, QRC, GreedyGQ, VRGreedyGQ, AveragedGreedyGQ or STORMGreedyGQ. Default: the preset's, or
+    Sarsa."""
 
     eta: Annotated[float | None, tyro.conf.arg(help_behavior_hint="")] = None
     """The step size of θ; features have length 1. Default: 0.25."""

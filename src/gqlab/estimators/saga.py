@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gqlab.estimators.kept import SAGAKept
+from gqlab.estimators.lagged_forms import LaggedSAGA
 from gqlab.estimators.needs import Need, Needs
 from gqlab.rules.gradient import evaluate, scatter
 from gqlab.rules.memory import COUNT, Array, Sizes, far, near
@@ -42,6 +43,10 @@ class SAGA(NamedTuple):
     @staticmethod
     def kept_form() -> Any:
         return SAGAKept
+
+    @staticmethod
+    def sparse_form() -> type:
+        return LaggedSAGA
 
     @staticmethod
     def memory(n: Sizes) -> dict[str, Array]:

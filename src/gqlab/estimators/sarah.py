@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from gqlab.estimators.epochs import epoch_from
+from gqlab.estimators.lagged_forms import LaggedSARAH
 from gqlab.estimators.needs import Need, Needs
 from gqlab.estimators.svrg import batch_memory, new_batch
 from gqlab.rules.gradient import evaluate, scatter
@@ -43,6 +44,10 @@ class SARAH(NamedTuple):
     @staticmethod
     def needs() -> Needs:
         return frozenset({Need.BATCH})
+
+    @staticmethod
+    def sparse_form() -> type:
+        return LaggedSARAH
 
     @staticmethod
     def memory(n: Sizes) -> dict[str, Array]:

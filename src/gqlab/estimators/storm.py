@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from gqlab.estimators.lagged_forms import LaggedSTORM
 from gqlab.estimators.needs import Needs
 from gqlab.rules.gradient import evaluate, scatter
 from gqlab.rules.memory import Array, Sizes, near
@@ -32,6 +33,10 @@ class STORM(NamedTuple):
     @staticmethod
     def needs() -> Needs:
         return frozenset()
+
+    @staticmethod
+    def sparse_form() -> type:
+        return LaggedSTORM
 
     @staticmethod
     def memory(n: Sizes) -> dict[str, Array]:

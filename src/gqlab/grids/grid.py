@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
-from gqlab.algorithms import Algorithm, check_algorithm
+from gqlab.algorithms import Algorithm, check_algorithm, is_kind
 from gqlab.engine.cells import Settings, precision
 from gqlab.grids.description import Sweep, axes_of
 from gqlab.grids.driver import run_sweep
@@ -36,7 +36,7 @@ def vary(kind: type[Algorithm], **parameters: Any) -> list[Algorithm]:
     >>> gq.vary(gq.GreedyGQ, eta_theta=[0.01, 0.02], radius=100.0)
     [GreedyGQ(eta_theta=0.01, eta_omega=0.01, radius=100.0), GreedyGQ(eta_theta=0.02, eta_omega=0.01, radius=100.0)]
     """
-    if not (isinstance(kind, type) and issubclass(kind, Algorithm) and hasattr(kind, "estimator")):
+    if not is_kind(kind):
         raise ValueError(f"kind is {checks.shown(kind)}, expected the class of an algorithm such as gqlab.GreedyGQ")
     known = [field.name for field in fields(kind)]  # type: ignore[arg-type]
     for name in parameters:

@@ -11,7 +11,7 @@ import numba
 import numpy as np
 
 from gqlab.algorithms import Algorithm
-from gqlab.algorithms.places import Place, way_in
+from gqlab.algorithms.places import RunPlace, way_in
 from gqlab.algorithms.schedules import schedule_kind
 from gqlab.engine import cpu
 from gqlab.engine.cells import Cell, Settings
@@ -43,8 +43,8 @@ SIMULATED = frozenset(
 
 #: Where :func:`execute` runs cells, by the device.
 PLACES = {
-    "cpu": Place("gqlab.run", SIMULATED | {Need.CPU}),
-    "cuda": Place("gqlab.run on device 'cuda'", SIMULATED),
+    "cpu": RunPlace("gqlab.run", SIMULATED | {Need.CPU}),
+    "cuda": RunPlace("gqlab.run on device 'cuda'", SIMULATED),
 }
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from gqlab.algorithms import GreedyGQ, VRGreedyGQ
 from gqlab.engine.compiled import entry
 from gqlab.engine.cpu import map_apart
-from gqlab.engine.memory import part
+from gqlab.engine.memory import compiled_sizes, length, part
 from gqlab.estimators.base import begin, move
 from gqlab.estimators.plain import Plain
 from gqlab.lab.check import svrg_part
@@ -86,7 +86,7 @@ def update_error(result: RunResult, *, n_draws: int = 500) -> UpdateError:
     n_runs, n_records = gradient.shape[:2]
     out = np.empty((3, n_runs, n_records - 1))
     d, A = problem.dim, problem.mdp.n_actions
-    sizes = Sizes(d, A, problem.mdp.n_states)
+    sizes, (d_size, A_size) = Sizes(d, A, problem.mdp.n_states), compiled_sizes(d, A)
     samples, chain, stop = at(tables.samples, 0), at(tables.chain, 0), np.zeros(1, dtype=np.int64)
 
     def measure(run: int) -> None:
@@ -94,7 +94,7 @@ def update_error(result: RunResult, *, n_draws: int = 500) -> UpdateError:
         estimator = svrg_part(d, A, problem.mdp.n_states, M) if M else part(Plain, sizes)
         path = result.theta[run].copy(), result.omega[run].copy(), gradient[run].copy()
         steps = M, every, n_draws
-        _measure(world, estimator, part(DensePoint, sizes), law, path, steps, out[:, run], d, A)
+        _measure(world, estimator, part(DensePoint, sizes), law, path, steps, out[:, run], d_size, A_size)
 
     map_apart(measure, stop, n_runs)
     return UpdateError(*out)
@@ -157,12 +157,12 @@ def bias_and_variance(count, table, gradient, mean, d):
 
 
 @entry
-def _measure(world, estimator, point, law, path, steps, out, d, A):
+def _measure(world, estimator, point, law, path, steps, out, d_size, A_size):
     """Fill ``out`` (bias², variance, Monte Carlo; records) for one run: ``steps`` = (M, every, n_draws)."""
     theta, omega, gradient = path
     weight, threshold, alias = law
     M, every, n_draws = steps
-    n = len(weight)
+    n, d, A = len(weight), length(d_size), length(A_size)
     table, mean, count = np.zeros((n, d)), np.empty(d), weight.copy()
     draw_key = key(world.run, MONTE_CARLO)
     cursor = start(world.stream, world.run)

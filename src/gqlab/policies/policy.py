@@ -132,7 +132,7 @@ def _policy(name: str, value: Any, n_actions: int, q: Any, expected: str) -> Pol
     if isinstance(value, Policy):
         return value.snapshot()
     if isinstance(value, FixedPolicy):
-        return Table(name, value.table)
+        return TablePolicy(name, value.table)
     if isinstance(value, Operator):
         if q is None:
             raise ValueError(
@@ -146,13 +146,13 @@ def _policy(name: str, value: Any, n_actions: int, q: Any, expected: str) -> Pol
         if isinstance(value, list | tuple) or hasattr(value, "__array__"):
             table = checks.array(name, value, (None, None))
             checks.probabilities(name, table)
-            return Table(name, table)
+            return TablePolicy(name, table)
         if callable(value):
             return Function(name, value, n_actions)
     raise ValueError(f"{name} is {checks.shown(value)}, expected {expected}")
 
 
-class Table(Policy):
+class TablePolicy(Policy):
     """A table over observations that are one whole number each."""
 
     observation_size = 1

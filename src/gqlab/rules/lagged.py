@@ -7,24 +7,30 @@ from typing import Any, NamedTuple
 
 from gqlab.rules.dispatch import rule
 from gqlab.rules.gradient import add, add_block
-from gqlab.rules.point import descend
+from gqlab.rules.point import descend, descend_from
 from gqlab.rules.vectors import (
     COUNT,
     DRIFT_SCALE,
+    GG,
+    LAG,
     LEAST_MEAN_SCALE,
+    LEAST_SCALE,
     LEAST_STEPS,
     SCALE,
     STEPS,
     TOO_LONG,
     WEIGHT,
     Drift,
+    Lagged,
     N,
+    P,
     drift_anew,
     entry_of,
     least_scale,
     move_along_drift,
     still,
     write_out,
+    written,
 )
 
 
@@ -200,3 +206,94 @@ def fade(numbers, n):
     kept = 1.0 - 1.0 / n
     numbers[DRIFT_SCALE] = numbers[DRIFT_SCALE] * kept if n > 1 else 1.0
     return 1.0 / (n * numbers[DRIFT_SCALE])
+
+
+# --- Directions that change with every sample -----------------------------------------------------------------------
+
+
+@rule
+def descend_and_sum(point, samples, x, c, change, n, rates, d, A):
+    """Move along c of sample x and Σ/n, the drift; then Σ takes the coefficients ``change`` of that sample in."""
+    features, row = samples.features, samples.row[x]
+    of_theta, of_omega = fade(point.theta.numbers, n), fade(point.omega.numbers, n)
+    if not is_moderate(change, A + 2) or not descend_from(point, samples, x, c, (0.0, 0.0), rates, d, A):
+        return False
+    add(features, row, of_theta * change[0], Drift(point.theta), d)
+    add_block(features, samples.next_row[x], change, of_theta, Drift(point.theta), d, A)
+    add(features, row, of_omega * change[1], Drift(point.omega), d)
+    return True
+
+
+@rule
+def steer(point, theta_before, omega_before, samples, x, c, share, rates, d, A):
+    """v ← share·v + Σ of the coefficients c of sample x, then z ← Π_R[z − η v]; v is the drift.
+
+    The two arrays of numbers, with u and g of the vectors, become z as it was before the move: see :func:`as_it_was`.
+    """
+    if not can_move(point, c, A):
+        return False
+    features, row = samples.features, samples.row[x]
+    shrink_drift(point.theta, share, d)
+    shrink_drift(point.omega, share, d)
+    scale = 1.0 / point.theta.numbers[DRIFT_SCALE]
+    add(features, row, scale * c[0], Drift(point.theta), d)
+    add_block(features, samples.next_row[x], c, scale, Drift(point.theta), d, A)
+    add(features, row, c[1] / point.omega.numbers[DRIFT_SCALE], Drift(point.omega), d)
+    step_along_drift(point.theta, theta_before, rates.eta_theta, 1.0, rates.radius, d)
+    step_along_drift(
+        point.omega, omega_before, rates.eta_omega, 1.0 - rates.eta_omega * rates.beta, rates.radius_omega, d
+    )
+    return True
+
+
+@rule
+def as_it_was(v, before):
+    """A vector before its last step along its drift."""
+    return Lagged(v.u, v.g, before)
+
+
+@rule
+def note_place(v, before):
+    """Remember where a vector stands, until its u or its g changes."""
+    before[SCALE] = v.numbers[SCALE]
+    before[LAG] = v.numbers[LAG]
+
+
+@rule
+def shrink_drift(v, share, d):
+    """g ← share·g. When the factor has become small it is written out: else digits would be lost to it."""
+    numbers = v.numbers
+    numbers[DRIFT_SCALE] *= share
+    if abs(numbers[DRIFT_SCALE]) >= LEAST_MEAN_SCALE:
+        return
+    factor, a, c = numbers[DRIFT_SCALE], numbers[SCALE], numbers[LAG]
+    total = along = length_squared = 0.0
+    for i in range(d):
+        entry, new = a * (v.u[i] + c * v.g[i]), factor * v.g[i]
+        v.u[i] = entry
+        v.g[i] = new
+        total += entry * entry
+        along += entry * new
+        length_squared += new * new
+    written(numbers, total)
+    numbers[DRIFT_SCALE] = 1.0
+    numbers[LAG] = 0.0
+    numbers[P] = along
+    numbers[GG] = length_squared
+
+
+@rule
+def step_along_drift(v, before, eta, shrink, radius, d):
+    """v ← Π[shrink·v − η g], and ``before`` is where it was: with the u and g that v has now."""
+    numbers = v.numbers
+    if numbers[STEPS] >= max(d, LEAST_STEPS) or abs(numbers[SCALE] * shrink) < LEAST_SCALE:
+        write_out(v, d)
+    note_place(v, before)
+    numbers[SCALE] *= shrink
+    if abs(numbers[SCALE]) < LEAST_SCALE:  # shrink is 0, or as good as that
+        numbers[SCALE] = LEAST_SCALE
+    move_along_drift(v, -eta / numbers[SCALE])
+    norm = length(v)
+    if norm > radius:
+        numbers[SCALE] *= radius / norm
+    numbers[STEPS] += 1.0

@@ -23,7 +23,7 @@ from gqlab.learn.agent.live import COLLECTED, DIVERGED, UPDATES, Live
 from gqlab.learn.agent.making import AgentSettings, begin_at, make_keeping_live
 from gqlab.learn.agent.replay import Refit, Replay, way_over_kept
 from gqlab.learn.agent.replaying import Replaying, average_of, entries_of
-from gqlab.learn.agent.workers import Episodes, Worker, make_worker
+from gqlab.learn.agent.workers import PlayedEpisodes, Worker, make_worker
 from gqlab.learn.environments import env_of, is_vector, make_env, recipe_of, single_spaces
 from gqlab.learn.linear_q import LinearQ
 from gqlab.learn.playing import EVALUATION, Evaluation, play
@@ -127,7 +127,7 @@ class Agent(Replaying, Policy):
         begin_at(self._live, self.encoder, self.n_actions, self.initial_value)
         self._segments = {}
         self._model: tuple[int, LinearQ] | None = None
-        self.episodes = Episodes()
+        self.episodes = PlayedEpisodes()
         self._worker: Worker = make_worker(self.env, self.encoder, self._live, self.episodes, self.seed)
 
     def __repr__(self) -> str:

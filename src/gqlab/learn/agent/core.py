@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gqlab.algorithms import Algorithm
-from gqlab.algorithms.places import Place, Way, way_in
+from gqlab.algorithms.places import RunPlace, Way, way_in
 from gqlab.algorithms.schedules import LinearDecay, join_schedules
 from gqlab.encoders.foreign import Foreign
 from gqlab.engine.memory import declared
@@ -27,7 +27,7 @@ from gqlab.samples.tables import per_problem
 from gqlab.support import checks
 
 #: What an environment can be asked for: the next sample when it is there, and the last M of them.
-AGENT = Place("gqlab.Agent", frozenset({Need.BATCH, Need.EPISODES, Need.NEXT_ACTION, Need.CPU}))
+AGENT = RunPlace("gqlab.Agent", frozenset({Need.BATCH, Need.EPISODES, Need.NEXT_ACTION, Need.CPU}))
 
 
 def way_beside(algorithm: Algorithm) -> Way:

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from gqlab.algorithms import Algorithm
-from gqlab.algorithms.places import Place, Way
+from gqlab.algorithms.places import RunPlace, Way
 from gqlab.estimators.needs import Need, needs_of
 from gqlab.support import checks
 
@@ -17,7 +17,7 @@ SAMPLING = ("uniform", "recent")
 MOST_UPDATES, MOST_STEPS = 2**20, 2**15
 
 #: What an agent offers that keeps its transitions, and draws from them; Sarsa's next action is that of its own policy.
-REPLAYING = Place("gqlab.Replay", frozenset({Need.KEPT, Need.NEXT_ACTION, Need.CPU}))
+REPLAYING = RunPlace("gqlab.Replay", frozenset({Need.KEPT, Need.NEXT_ACTION, Need.CPU}))
 
 
 class KeepingSettings:

@@ -21,7 +21,7 @@ from gqlab.support.checks import FloatArray
 Heard = Sequence[Callable[[Any, float, int], Any]]
 
 
-class Episodes:
+class PlayedEpisodes:
     """The finished episodes: their returns, lengths and the steps at which they ended."""
 
     def __init__(self) -> None:
@@ -95,7 +95,7 @@ class Worker:
     width = 1
     begun = False
 
-    def __init__(self, env: Any, encoder: Any, live: Live, episodes: Episodes, seed: int) -> None:
+    def __init__(self, env: Any, encoder: Any, live: Live, episodes: PlayedEpisodes, seed: int) -> None:
         self.env, self.live, self.episodes, self.seed = env, live, episodes, seed
         self.flat, self.A = single_spaces(env)
         self.d = self.A * encoder.n_features_out_
@@ -282,7 +282,7 @@ def _ends(heard: Heard, agent: Any, episodes: Sequence[tuple[float, int]]) -> bo
     return any(answer is False for answer in answers)
 
 
-def make_worker(env: Any, encoder: Any, live: Live, episodes: Episodes, seed: int) -> Worker:
+def make_worker(env: Any, encoder: Any, live: Live, episodes: PlayedEpisodes, seed: int) -> Worker:
     """The worker for an environment."""
     kind = VectorWorker if is_vector(env) else SingleWorker
     return kind(env, encoder, live, episodes, seed)

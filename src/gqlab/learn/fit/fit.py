@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from gqlab.algorithms import Algorithm, check_algorithm
-from gqlab.algorithms.places import Place, Way, way_in
+from gqlab.algorithms.places import RunPlace, Way, way_in
 from gqlab.data.encoding import fit_encoder
 from gqlab.data.parquet import ParquetFiles
 from gqlab.data.transitions import Transitions
@@ -39,9 +39,9 @@ ORDERS = ("shuffled", "drawn", "in order")
 PASSES = 10
 
 #: What rows in memory can be asked for, what files that are read as they stand, and what workers that share files.
-MEMORY = Place("gqlab.fit", frozenset(Need) - {Need.BEHAVIOR, Need.SIMULATION})
-FILES = Place("gqlab.fit over files", frozenset({Need.EPISODES, Need.NEXT_ACTION, Need.WHOLE_MEAN, Need.CPU}))
-SHARED = Place("gqlab.fit with an engine", frozenset({Need.WHOLE_MEAN, Need.SUMS, Need.CPU}))
+MEMORY = RunPlace("gqlab.fit", frozenset(Need) - {Need.BEHAVIOR, Need.SIMULATION, Need.KEPT})
+FILES = RunPlace("gqlab.fit over files", frozenset({Need.EPISODES, Need.NEXT_ACTION, Need.WHOLE_MEAN, Need.CPU}))
+SHARED = RunPlace("gqlab.fit with an engine", frozenset({Need.WHOLE_MEAN, Need.SUMS, Need.CPU}))
 
 
 def fit(
@@ -145,7 +145,7 @@ def fit(
         return run.model(run.solve(advance_bar) if run.solves else run.in_passes(advance_bar))
 
 
-def place_and_way(data: Transitions, algorithm: Algorithm, engine: Engine | None) -> tuple[Place, Way]:
+def place_and_way(data: Transitions, algorithm: Algorithm, engine: Engine | None) -> tuple[RunPlace, Way]:
     """Where a fit takes place, and how the algorithm runs there: what files do not offer they may in memory."""
     if engine is not None:
         files = data._source
@@ -167,7 +167,7 @@ def _check_solver(algorithm: Algorithm, **given: Any) -> None:
             raise ValueError(f"{name} is {checks.shown(value)}, but {type(algorithm).__name__} solves for θ at once")
 
 
-def _order(place: Place, way: Way, algorithm: Algorithm, rows: str | None) -> str:
+def _order(place: RunPlace, way: Way, algorithm: Algorithm, rows: str | None) -> str:
     """Which row comes next."""
     in_order = place in (FILES, SHARED) or Need.EPISODES in way.needs
     order = checks.one_of("rows", ("in order" if in_order else "shuffled") if rows is None else rows, ORDERS)

@@ -18,7 +18,7 @@ from gqlab.learn.fit.empirical import Empirical
 from gqlab.learn.fit.fitted import solve
 from gqlab.learn.fit.log_table import Encoded, Target, encode_log, joined, rows_of, samples_of
 from gqlab.learn.fit.passes import BY_RATIO, IN_FULL, WHERE_BEST, Drawn, EpisodeRows, Passes, trace_values, values_of
-from gqlab.learn.fit.succession import UNKNOWN, Block, blocks_of, together, with_next_actions
+from gqlab.learn.fit.succession import UNKNOWN, LoggedBlock, blocks_of, together, with_next_actions
 from gqlab.learn.linear_q import LinearQ
 from gqlab.operators import Greedy, Operator
 from gqlab.rules.memory import Sizes
@@ -86,7 +86,7 @@ class Fitting:
             return self.data.chunks()
         return (self.known(block) for block in blocks_of(self.data.chunks()))
 
-    def known(self, block: Block) -> Block:
+    def known(self, block: LoggedBlock) -> LoggedBlock:
         """The rows of a block that know their next action, where it is needed."""
         return block.pick(block.next_action != UNKNOWN) if self.follows_data else block
 
@@ -117,9 +117,9 @@ class Fitting:
         for chunk in self.chunks():
             self.r_max = max(self.r_max, float(np.abs(chunk.rewards).max(initial=0.0)))
             which = slice(-row % every, None, every)
-            parts.append(chunk.pick(which) if isinstance(chunk, Block) else rows_of(chunk, which))
+            parts.append(chunk.pick(which) if isinstance(chunk, LoggedBlock) else rows_of(chunk, which))
             row += len(chunk)
-        self.log = self.encoded(together(parts) if isinstance(parts[0], Block) else joined(parts), None)
+        self.log = self.encoded(together(parts) if isinstance(parts[0], LoggedBlock) else joined(parts), None)
         self.measure_by(self.log)
 
     def measure_by(self, log: Encoded) -> None:

@@ -12,7 +12,7 @@ from gqlab.operators import FixedPolicy, Operator
 from gqlab.operators.fixed_policy import FixedPolicyRule
 from gqlab.operators.switch import join_operators
 from gqlab.policies import Policy, as_policy
-from gqlab.policies.policy import EXPECTED, Table
+from gqlab.policies.policy import EXPECTED, TablePolicy
 from gqlab.rules.blocks import BinaryBlocks, DenseBlocks
 from gqlab.rules.gradient import Samples
 from gqlab.samples.tables import per_problem
@@ -42,7 +42,7 @@ def check_target(target: Any, n_actions: int, size: int) -> Target:
             raise ValueError(f"target is {checks.shown(target)}, with tables over states: a log has observations")
         return target
     policy = as_policy("target", target, n_actions, size, expected=f"an operator such as gqlab.Greedy(), or {EXPECTED}")
-    if isinstance(policy, Table):
+    if isinstance(policy, TablePolicy):
         return target if isinstance(target, FixedPolicy) else FixedPolicy(policy.table)
     return policy
 

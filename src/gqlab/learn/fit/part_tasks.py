@@ -29,6 +29,9 @@ from gqlab.support.checks import FloatArray
 
 Shared = Mapping[str, Any]
 
+#: Rows whose pseudo-gradients are added up before they are added to those of other rows.
+BLOCK_ROWS = 2**14
+
 
 class Look(NamedTuple):
     """What is found at a first look."""
@@ -83,7 +86,7 @@ def reference(shared: Shared, part: Part, theta: FloatArray, omega: FloatArray) 
     A, d = shared["n_actions"], len(theta)
     point = made(DensePoint, Sizes(d, A))._replace(theta=theta, omega=omega)
     G, H = np.zeros((2, d))
-    for log in _logs(shared, part):
+    for log in _blocks(shared, part):
         samples = samples_of(log, shared["encoder"], shared["target"], A)
         svrg = svrg_part(d, A, len(log.features), len(log.action))
         _sum_reference(at(samples, 0), point, svrg, d, A)
@@ -145,6 +148,24 @@ def _encoded(shared: Shared, chunk: Any, order: Any = None) -> Encoded:
 
 def _logs(shared: Shared, part: Part) -> Iterator[Encoded]:
     return (_encoded(shared, chunk) for chunk in _chunks(shared, part))
+
+
+def _blocks(shared: Shared, part: Part) -> Iterator[Encoded]:
+    """The same in blocks of one size, however many rows are read at a time: sums over them have the same digits."""
+    waiting: list[dict[str, NDArray[Any]]] = []
+    n = 0
+    for chunk in _chunks(shared, part):
+        first = 0
+        while first < len(chunk):
+            rows = slice(first, first + BLOCK_ROWS - n)
+            waiting.append(rows_of(chunk, rows))
+            taken = len(waiting[-1]["actions"])
+            first, n = first + taken, n + taken
+            if n == BLOCK_ROWS:
+                yield _encoded(shared, joined(waiting))
+                waiting, n = [], 0
+    if waiting:
+        yield _encoded(shared, joined(waiting))
 
 
 def _sums(shared: Shared, part: Part) -> Iterator[LogSums]:

@@ -84,7 +84,7 @@ def trace_values(encoder: Any, algorithm: Algorithm, discount: float) -> dict[st
     return {"trace": algorithm.trace_decay, "gamma": discount, "least": least}
 
 
-class Rows(NamedTuple):
+class PassRows(NamedTuple):
     """The rows of a table in their order, from update ``first`` on, and from the first row again."""
 
     first: int
@@ -201,9 +201,9 @@ class Passes:
         self._layout = Parts(self.point, self.estimator, part(Unwatched, sizes))
 
     @staticmethod
-    def rows(first: int, n: int) -> Rows:
+    def rows(first: int, n: int) -> PassRows:
         """n rows in their order, from update ``first`` on."""
-        kind: Any = Rows
+        kind: Any = PassRows
         return kind(per_problem([first]), per_problem([n]))
 
     @property

@@ -20,7 +20,7 @@ UNKNOWN = -1
 
 
 @dataclass(frozen=True, eq=False)
-class Block:
+class LoggedBlock:
     """Consecutive transitions, like a chunk, and how they follow each other."""
 
     observations: NDArray[Any]
@@ -36,27 +36,27 @@ class Block:
     def __len__(self) -> int:
         return len(self.actions)
 
-    def pick(self, which: Any) -> Block:
+    def pick(self, which: Any) -> LoggedBlock:
         """Some of the rows."""
         columns: dict[str, Any] = {}
         for field in fields(self):
             column = getattr(self, field.name)
             columns[field.name] = None if column is None else column[which]
-        return Block(**columns)
+        return LoggedBlock(**columns)
 
 
-def together(blocks: list[Block]) -> Block:
+def together(blocks: list[LoggedBlock]) -> LoggedBlock:
     """Blocks behind one another."""
     columns: dict[str, Any] = {
         field.name: None
         if getattr(blocks[0], field.name) is None
         else np.concatenate([getattr(block, field.name) for block in blocks])
-        for field in fields(Block)
+        for field in fields(LoggedBlock)
     }
-    return Block(**columns)
+    return LoggedBlock(**columns)
 
 
-def blocks_of(chunks: Iterable[Any]) -> Iterator[Block]:
+def blocks_of(chunks: Iterable[Any]) -> Iterator[LoggedBlock]:
     """The transitions of chunks; the last row of each waits for the first of the next."""
     waiting: dict[str, Any] | None = None
     begins = np.ones(1, dtype=np.uint8)
@@ -82,11 +82,11 @@ def _goes_on(columns: dict[str, Any]) -> NDArray[np.bool_]:
     return going
 
 
-def _block(columns: dict[str, Any], begins: Any, goes_on: NDArray[np.bool_]) -> Block:
+def _block(columns: dict[str, Any], begins: Any, goes_on: NDArray[np.bool_]) -> LoggedBlock:
     next_action = np.full(len(columns["actions"]), UNKNOWN)
     next_action[:-1][goes_on] = columns["actions"][1:][goes_on]
     next_action[columns["terminated"]] = 0  # nothing is bootstrapped from there
-    return Block(**columns, begins=begins.astype(np.uint8), next_action=next_action)
+    return LoggedBlock(**columns, begins=begins.astype(np.uint8), next_action=next_action)
 
 
 def _joined(first: Any, second: Any) -> Any:

@@ -58,7 +58,7 @@ def settings() -> Iterator[Setting]:
 ROW_ORDER = list(dict.fromkeys(setting.row for setting in settings()))
 
 
-def measure(seed: int, row: str) -> dict[str, Any]:
+def measure(seed: int, row: str, n_passes: int, n_episodes: int) -> dict[str, Any]:
     """The mean return and max |Q| of the cells of one row on one data set, by their columns."""
     data = collect(ENV, n_steps=ROWS, seed=seed, progress=False)
     encoder = Fourier(2, low=(-2.4, -3.0, -0.21, -3.0), high=(2.4, 3.0, 0.21, 3.0))
@@ -66,8 +66,8 @@ def measure(seed: int, row: str) -> dict[str, Any]:
     for setting in settings():
         if setting.row != row:
             continue
-        how: dict[str, Any] = {} if setting.rows is None else {"n_passes": PASSES, "rows": setting.rows}
+        how: dict[str, Any] = {} if setting.rows is None else {"n_passes": n_passes, "rows": setting.rows}
         model = fit(data, encoder, setting.algorithm, discount=DISCOUNT, seed=seed, progress=False, **how)
-        played = model.evaluate(ENV, n_episodes=EPISODES, seed=seed)
+        played = model.evaluate(ENV, n_episodes=n_episodes, seed=seed)
         out[setting.column] = [played.mean, float(model.history["max_q"][-1])]
     return out

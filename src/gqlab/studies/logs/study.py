@@ -11,7 +11,20 @@ from typing import Any
 import numpy as np
 
 from gqlab.studies.keys import Call
-from gqlab.studies.logs.runs import BOUND, DISCOUNT, ENV, MARK, ROW_ORDER, ROWS, SEEDS, STEP_SIZES, measure, settings
+from gqlab.studies.logs.runs import (
+    BOUND,
+    DISCOUNT,
+    ENV,
+    EPISODES,
+    MARK,
+    PASSES,
+    ROW_ORDER,
+    ROWS,
+    SEEDS,
+    STEP_SIZES,
+    measure,
+    settings,
+)  # fmt: skip
 from gqlab.studies.page import Table, fixed, number, whole_page
 from gqlab.studies.study import Result, Study, write_texts
 
@@ -30,13 +43,17 @@ class LogStudy(Study):
     """Algorithms on small logged data."""
 
     seeds: tuple[int, ...]
+    n_passes: int = PASSES
+    n_episodes: int = EPISODES
 
     name = "logs"
 
     def calls(self) -> list[Call]:
         columns = [setting.row for setting in settings()]
         return [
-            Call(measure, (seed, row), f"data set {seed}, {row}", cost=columns.count(row))
+            Call(
+                measure, (seed, row, self.n_passes, self.n_episodes), f"data set {seed}, {row}", cost=columns.count(row)
+            )
             for seed in self.seeds
             for row in ROW_ORDER
         ]
