@@ -24,7 +24,7 @@ from gqlab.support.files import one_line
 ROWS = 2**17
 
 #: and so many bytes, of numbers of eight: a file of few rows may be as wide as it likes.
-BATCH_BYTES = 2**24
+BATCH_BYTES = 2**25
 
 #: Bytes of a column that are read at a time, and of all columns together where they are many: without it, a row group
 #: is read whole, and some files are one row group.
