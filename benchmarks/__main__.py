@@ -10,7 +10,21 @@ from pathlib import Path
 import numba
 import numpy as np
 
-from benchmarks import anchors, cpu, data, encoders, family, gpu, own_parts, passes, peers, solvers, sparse_fits, sweeps
+from benchmarks import (
+    anchors,
+    cpu,
+    data,
+    decide,
+    encoders,
+    family,
+    gpu,
+    own_parts,
+    passes,
+    peers,
+    solvers,
+    sparse_fits,
+    sweeps,
+)
 from benchmarks import scale as scale_benchmark
 from benchmarks.table import Table
 
@@ -32,6 +46,7 @@ def main() -> None:
             "family",
             "encoders",
             "data",
+            "decide",
             "scale",
             "agents",
             "replay",
@@ -41,8 +56,8 @@ def main() -> None:
             "solvers",
             "gpu",
         ),
-        help="the steps and what is compared with them, the family, the encoders, logged data, large problems, agents, "
-        "agents that replay, sweeps, passes over files, fits on sparse features, fitted Q, or the GPU",
+        help="the steps and what is compared with them, the family, the encoders, logged data, decisions, large problems, "
+        "agents, agents that replay, sweeps, passes over files, fits on sparse features, fitted Q, or the GPU",
     )
     parser.add_argument("--rows", type=int, default=10_000_000, help="rows of the files of logged data")
     parser.add_argument("--million", action="store_true", help="large problems: one of a million states as well")
@@ -75,6 +90,8 @@ def main() -> None:
         encoders.costs(table, scale)
     if options.only in (None, "data"):
         data.costs(table, max(1000, int(options.rows * scale)))
+    if options.only in (None, "decide"):
+        decide.costs(table, max(2 * decide.BLOCK, int(options.rows * scale)))
     if options.only in (None, "scale"):
         scale_benchmark.costs(table, scale, options.million, chosen.get("mdp"))
     if options.only in (None, "agents"):

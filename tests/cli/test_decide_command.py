@@ -125,3 +125,20 @@ def test_a_transformer_that_no_file_brings_back_is_one_line(folder, tmp_path, ca
     with pytest.raises(SystemExit, match="2"):
         main(["decide", str(folder / "log.csv"), "--models", str(tmp_path / "foreign.npz"), *READ])
     assert "a transformer that no file can bring back" in capsys.readouterr().err
+
+
+def test_workers_share_files_and_change_no_digit(folder, tmp_path, capsys):
+    log = tmp_path / "log.parquet"
+    gq.Transitions.from_csv(
+        folder / "log.csv", {"episode": "unit", "observation": "place", "action": "lever", "reward": "gain"},
+        time="day", sort=True, ends="truncated",
+    ).to_parquet(log)  # fmt: skip
+    line = ["decide", str(log), "--models", str(folder / "good.npz"), "--features", "tabular", "--json", "--out"]
+    found = []
+    for name, options in (("alone", []), ("shared", ["--engine", "threads", "--workers", "2"])):
+        main([*line, str(tmp_path / name), *options])
+        found.append({**json.loads(capsys.readouterr().out), "out": ""})
+    assert found[0] == found[1]
+    with pytest.raises(SystemExit, match="2"):
+        main([*line, str(tmp_path / "other"), "--workers", "2"])
+    assert "workers is 2, but there is no engine" in capsys.readouterr().err

@@ -392,7 +392,7 @@ VALID: dict[str, Callable[[], st.SearchStrategy[Any]]] = {
     "methods": lambda: one(("solve",), ["solve", "wpdis", "dr", "wdr"], "wdr"),
     "confidence": lambda: one(0.9, 0.99),
     "reward_range": lambda: one(None, (-2, 2)),
-    "candidates": lambda: one({"plain": gq.FittedQ(n_iterations=3), "LSPI": gq.LSPI()}),
+    "candidates": lambda: one({"plain": gq.FittedQ(n_iterations=3), "LSPI": (gq.LSPI(), gq.Fourier(1))}),
     "select.encoder": lambda: one(gq.OneHot(S), gq.Fourier(1)),
     "importance_sampling.features": lambda: one("tabular", None),
     "select.features": lambda: one("tabular", "trees"),

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import tyro
 
+from gqlab.cli.engine_options import EngineOptions, engine_from
 from gqlab.cli.judging import PAGE, RECORD, JudgeOptions, check_unwritten, write_decision
 from gqlab.cli.log_options import read_log
 from gqlab.support.plain_json import print_json
 
 
 @dataclass(frozen=True)
-class DecideOptions(JudgeOptions):
+class DecideOptions(EngineOptions, JudgeOptions):
     """Say whether policies are better than what runs now, by a log of it."""
 
     models: Annotated[tuple[Path, ...], tyro.conf.arg(metavar="MODEL...", help_behavior_hint="")] = ()
@@ -44,17 +47,20 @@ def decide(options: Annotated[DecideOptions, tyro.conf.arg(name="")]) -> None:
     if not options.models:
         raise ValueError("--models: none is given, expected files such as model.npz")
     models = read_models(options.models)
-    how = options.how
+    how, engine = options.how, engine_from(options)
     check_unwritten(options.out, options.force)
-    decision = judge(
-        read_log(options),
-        models,
-        common_discount(models) if options.discount is None else options.discount,
-        baseline=options.baseline,
-        methods=("solve", *options.methods),
-        seed=options.seed,
-        **how,
-    )
+    # Ray prints what happens to its workers on stdout, which is for the table.
+    with contextlib.redirect_stdout(sys.stderr) if engine is not None else contextlib.nullcontext():
+        decision = judge(
+            read_log(options),
+            models,
+            common_discount(models) if options.discount is None else options.discount,
+            baseline=options.baseline,
+            methods=("solve", *options.methods),
+            seed=options.seed,
+            engine=engine,
+            **how,
+        )
     write_decision(decision.to_dict(), decision, options.out, [decision.sentence])
     if options.json:
         print_json(decision.to_dict() | {"out": options.out})

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from gqlab.data.transitions import Transitions
     from gqlab.learn.linear_q import LinearQ
 
+from gqlab.cli.engine_options import EngineOptions, engine_from
 from gqlab.cli.log_options import LogOptions, read_log
 from gqlab.support import checks
 from gqlab.support.plain_json import print_json
@@ -25,7 +26,7 @@ PASSES = 100
 
 
 @dataclass(frozen=True)
-class Fit(LogOptions):
+class Fit(EngineOptions, LogOptions):
     """Learn action values from logged data. Finished passes are kept: the same command goes on after a kill."""
 
     encoder: Annotated[str, tyro.conf.arg(metavar="NAME:NUMBER,KEY=VALUE")] = "fourier:2"
@@ -66,15 +67,6 @@ class Fit(LogOptions):
 
     seed: int = 0
     """Of the order of the rows, of batches and of the episodes."""
-
-    engine: Annotated[Literal["threads", "processes", "ray"] | None, tyro.conf.arg(help_behavior_hint="")] = None
-    """Share the files among workers, for data that do not fit one machine. Default: one process reads them."""
-
-    workers: Annotated[int | None, tyro.conf.arg(help_behavior_hint="")] = None
-    """Of the engine. Default: one for each core, of this machine or of the cluster."""
-
-    address: Annotated[str | None, tyro.conf.arg(metavar="HOST:PORT", help_behavior_hint="")] = None
-    """Of a Ray cluster to join, or auto. Default: this machine alone."""
 
     decide: Annotated[tyro.conf.FlagCreatePairsOff[bool], tyro.conf.arg(help_behavior_hint="")] = True
     """Do not ask whether the model is better than what runs now, which takes a second fit, to half of the episodes, and
@@ -142,18 +134,6 @@ def own_decision(options: Fit, data: Transitions, learn: Callable[[Transitions],
             "workers share files as they stand, and half of the episodes are none; gqlab select judges fits"
         )
     return judged(data, learn, options.discount, options.seed)
-
-
-def engine_from(options: Fit) -> Any:
-    """The engine that was asked for, if one was."""
-    from gqlab.tasks.engines import engine_of
-
-    if options.engine is None:
-        for name in ("workers", "address"):
-            if getattr(options, name) is not None:
-                raise ValueError(f"{name} is {getattr(options, name)}, but there is no engine: --engine names one")
-        return None
-    return engine_of(options.engine, options.workers, options.address)
 
 
 def algorithm_of(options: Fit, n_rows: int) -> Any:

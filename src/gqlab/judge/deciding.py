@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -17,12 +18,14 @@ from gqlab.judge.estimator import Estimator
 from gqlab.judge.features import Features, features_of
 from gqlab.judge.labels import matched
 from gqlab.judge.misfit import MOST_MISFIT, misfit
-from gqlab.judge.rows import LogLook, look
+from gqlab.judge.rows import LogLook, look, parts
 from gqlab.judge.sums import UNSEEN, PolicyWeights, deltas
 from gqlab.judge.walks import other_methods
 from gqlab.policies import Policy
 from gqlab.support import checks
 from gqlab.support.checks import FloatArray
+from gqlab.tasks.base import Engine
+from gqlab.tasks.engines import engine_of
 
 #: Observations whose support a decision keeps, for its picture.
 MOST_PLACES = 5000
@@ -39,6 +42,7 @@ def decide(
     confidence: float = 0.95,
     reward_range: tuple[float, float] | None = None,
     seed: int = 0,
+    engine: str | Engine | None = None,
 ) -> Decision:
     """What a log says of policies: their values and gains with intervals, a verdict for each, and a choice.
 
@@ -70,6 +74,9 @@ def decide(
         of policies that the log holds too little of.
     seed : int
         Of trees, folds, and of the episodes that these learn from: at most 200,000 rows of them. Sums go over all rows.
+    engine : {"threads", "processes", "ray"} or gqlab.tasks.Engine, optional
+        The rows of Parquet files are shared among workers, which make the sums. The answer is the same to the last
+        digit, whatever the number of workers, and as without one.
 
     Returns
     -------
@@ -99,15 +106,17 @@ def decide(
     wanted = _methods(methods)
     rewards = _reward_range(reward_range)
     start = checks.integer("seed", seed, least=0, below=2**31)
+    workers = _workers(engine, data)
     from threadpoolctl import threadpool_limits  # comes with scikit-learn
 
-    with threadpool_limits(1, user_api="blas"):  # on several threads the last digits depend on how many there are
+    # On several threads the last digits depend on how many there are.
+    with threadpool_limits(1, user_api="blas"), workers or nullcontext():
         seen = look(data, start)
         if gamma == 1 and not seen.n_terminated:
             raise ValueError("discount is 1, but no episode of the log ends: the values are infinite; expected below 1")
         _check_rewards(rewards, seen)
         made = features_of(features, data, np.asarray(seen.sample.observations, dtype=np.float64), start)
-        judge = Estimator(data, seen, made, list(asked.values()), gamma, rewards)
+        judge = Estimator(data, seen, made, list(asked.values()), gamma, rewards, workers)
         found = judge.estimates(base)
         misfits = [_misfit(judge, p, one, start) for p, one in enumerate(found.policies)]
         others = other_methods(judge, found, wanted, data, start)
@@ -159,6 +168,19 @@ def _reward_range(given: Any) -> tuple[float, float] | None:
     if pair[0] > pair[1]:
         raise ValueError(f"reward_range is ({pair[0]:g}, {pair[1]:g}), expected the least reward first")
     return float(pair[0]), float(pair[1])
+
+
+def _workers(engine: Any, data: Transitions) -> Engine | None:
+    """The engine, where the data are such that its workers can share them."""
+    if engine is None:
+        return None
+    made = engine_of(engine)
+    if parts(data) == [None]:
+        what = "in memory" if data.in_memory else "CSV, a split, or read with gap, ends or drop_nulls"
+        raise ValueError(
+            f"engine: workers share Parquet files as they stand, and data is {what}: to_parquet writes one"
+        )
+    return made
 
 
 def _check_rewards(rewards: tuple[float, float] | None, seen: LogLook) -> None:

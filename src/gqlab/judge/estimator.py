@@ -15,8 +15,10 @@ from gqlab.judge.estimates import ComparedPolicy, Estimate, Estimates, StudentIn
 from gqlab.judge.features import Features
 from gqlab.judge.rows import MOST_LEARNED, LogLook, blocks, parts, sample_piece
 from gqlab.judge.sums import LogMoments, Matrices, PolicyMoments, PolicyWeights, added, behavior_sums, deltas
+from gqlab.learn.fit.shared_fit import InOrder
 from gqlab.learn.fit.shrunk import Gram, Shrunk, System, constant, extremes, shrunk
 from gqlab.support.checks import FloatArray
+from gqlab.tasks.base import Engine, Task
 
 
 class Solved(NamedTuple):
@@ -35,7 +37,7 @@ class Estimator:
 
     def __init__(
         self, data: Transitions, seen: LogLook, features: Features, policies: Sequence[Any], discount: float,
-        reward_range: tuple[float, float] | None = None,
+        reward_range: tuple[float, float] | None = None, engine: Engine | None = None,
     ) -> None:  # fmt: skip
         self.seen, self.gamma, self.m = seen, discount, Matrices(features, data.n_actions)
         self.policies, self.A = list(policies), data.n_actions
@@ -44,6 +46,9 @@ class Estimator:
             "data": data, "parts": parts(data), "firsts": seen.firsts, "features": features, "policies": self.policies,
             "n_actions": data.n_actions, "discount": discount,
         }  # fmt: skip
+        self.engine = engine
+        if engine is not None:
+            engine.prepare(self.shared)
         if seen.n_rows <= MOST_LEARNED:
             self.shared["cache"] = passes.cached(self.shared)
             self.sample = [pair for part in self.shared["cache"] for pair in part]
@@ -53,8 +58,11 @@ class Estimator:
         self.n_sampled = sum(len(block.action) for block, _ in self.sample)
 
     def each(self, function: Any, *arguments: Any) -> Iterator[Any]:
-        """``function(shared, k, *arguments)`` of every part, in their order."""
-        return (function(self.shared, k, *arguments) for k in range(len(self.shared["parts"])))
+        """``function(shared, k, *arguments)`` of every part, in their order: sums have the same digits everywhere."""
+        numbers = range(len(self.shared["parts"]))
+        if self.engine is None:
+            return (function(self.shared, k, *arguments) for k in numbers)
+        return InOrder(self.engine, (Task(passes.on_one_thread, (function, k, *arguments)) for k in numbers)).results()
 
     def estimates(self, base: int | None = None) -> Estimates:
         """Everything; gains are over policy ``base``, or over what runs now."""

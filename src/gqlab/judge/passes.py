@@ -46,6 +46,14 @@ class Second(NamedTuple):
     starts: list[tuple[NDArray[np.int64], FloatArray]]  # episodes, and V(s₀) of each policy, (P, n_starts)
 
 
+def on_one_thread(shared: Shared, function: Callable[..., Any], k: int, *arguments: Any) -> Any:
+    """``function(shared, k, *arguments)`` in a worker: on several threads matrix products have other last digits."""
+    from threadpoolctl import threadpool_limits  # comes with scikit-learn
+
+    with threadpool_limits(1, user_api="blas"):
+        return function(shared, k, *arguments)
+
+
 def part_blocks(shared: Shared, k: int) -> Iterator[tuple[LogBlock, Callable[[int], FloatArray]]]:
     """The blocks of part k, each with the probabilities of policy number p at its observations."""
     cache = shared.get("cache")
