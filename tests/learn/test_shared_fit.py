@@ -11,9 +11,9 @@ import pytest
 import gqlab as gq
 from gqlab.algorithms import LSPI
 from gqlab.cli.main import main
-from gqlab.data import parts
+from gqlab.data import parquet, parts
 from gqlab.data.assemble import arrays_of
-from gqlab.learn.fit import shared_fit
+from gqlab.learn.fit import part_tasks, shared_fit
 from gqlab.learn.fit.fit import fit
 from gqlab.tasks import Processes, Ray, Threads
 
@@ -84,6 +84,18 @@ def test_parts_one_behind_the_other_are_the_files(tmp_path, explicit):
     assert (len(found), len(pieces)) == (2 + 1 + 3, 3 + 1 + 6)
     assert_whole(data, found)
     assert_whole(data, pieces)
+
+
+@pytest.mark.parametrize("every", [1, 3, 7, 64])
+def test_a_first_look_picks_every_so_many_th_row_of_all_files(tmp_path, monkeypatch, every):
+    """Whatever part, piece or batch of rows it lies in."""
+    monkeypatch.setattr(parquet, "BATCH_BYTES", 600)
+    data = write(tmp_path, explicit=True)
+    shared = {"files": data._source, "piece_rows": 100}
+    looks = [part_tasks.look(shared, part, every) for part in parts.parts_of(data._source)]
+    picked = np.concatenate([row["observations"] for look in looks for row in look.rows])
+    np.testing.assert_array_equal(picked, data.to_chunk().observations[::every])
+    assert sum(sum(look.counts) for look in looks) == data.n_rows
 
 
 def test_a_last_observation_alone_is_lent_to_the_part_before(tmp_path):

@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import gqlab as gq
 from gqlab.judge.bound import efficiency_bound
 from gqlab.studies.decisions import measure, rivals
 from gqlab.studies.decisions.design import CRITERIA, DISCOUNTS, SIZES, Criterion, DecisionDesign
 from gqlab.studies.decisions.logs import make_log, rows_per_episode
 from gqlab.studies.decisions.problems import FINITE, NUMERIC, SHIFTS, finite, numeric
-from gqlab.studies.decisions.statistics import verdict_shares
+from gqlab.studies.decisions.statistics import pessimism_gains, verdict_shares
 from gqlab.studies.decisions.study import Decisions
 
 
@@ -92,6 +93,27 @@ def test_shares_of_verdicts():
     assert (found["clear"], found["decided"]) == (2, 1)
 
 
+def test_fits_are_compared_on_logs_that_explore_as_often_as_they_say():
+    problem = finite(0)
+    behavior = problem.exploring(0.02)
+    np.testing.assert_allclose(behavior.min(axis=1), 0.01)
+    assert (behavior.argmax(axis=1) == problem.behavior.argmax(axis=1)).all()
+    found = measure.pessimism(0, 0.02, 500, 2, seed=7)["gain"]
+    data = make_log(problem, 500, [7, measure.PESSIMISM, 0, 20, 1], behavior=behavior)
+    model = gq.fit(data, gq.OneHot(10), gq.FittedQ(ridge=0.0, pessimism=1.0), discount=0.9, progress=False)
+    table = np.eye(2)[model.q(np.arange(10.0)[:, None]).argmax(axis=1)]
+    now = problem.value(behavior)
+    assert found[1, 1] == pytest.approx((problem.value(table) - now) / (problem.value(problem.best) - now))
+
+
+def test_what_pessimism_adds_is_paired_and_a_gain_is_no_lower_than_its_least():
+    found = pessimism_gains(np.array([[-50.0, 0.5, 0.1], [0.25, 0.25, 0.1], [0.0, -0.25, -0.1]]))
+    np.testing.assert_allclose(found["gain"], [-0.25, 0.5 / 3, 0.1 / 3])
+    np.testing.assert_allclose(found["worse"], [1 / 3] * 3)
+    assert found["added"].mean == pytest.approx((1.5 + 0.0 - 0.25) / 3)
+    assert found["added"].low < 0 < found["added"].high
+
+
 def test_criteria_can_fail():
     assert not Criterion("a", "", least=0.9).holds(0.8)
     assert not Criterion("a", "", most=0.1).holds(0.2)
@@ -108,3 +130,6 @@ def test_every_call_of_the_design_is_there_once():
     assert len({call.label + str(call.arguments) for call in calls}) == len(calls)
     logs = sum(call.arguments[3] for call in calls if call.function is measure.coverage)
     assert logs == 200 * len(SIZES) * len(FINITE)
+    pessimism = [call.arguments for call in calls if call.function is measure.pessimism]
+    assert sorted({arguments[1:4] for arguments in pessimism}) == [(0.02, 5_000, 20), (0.4, 5_000, 20)]
+    assert len(pessimism) == 2 * len(FINITE)

@@ -36,7 +36,10 @@ RIVALS = ("fqe", "fqe_low", "fqe_high", "wpdis", "wpdis_low", "wpdis_high")
 CONFIDENCE = 0.95
 
 #: What tells the parts of the study apart in their seeds.
-EVALUATION, COVERAGE, NULL, VERDICTS, FITS, SELECTION = range(6)
+EVALUATION, COVERAGE, NULL, VERDICTS, FITS, SELECTION, PESSIMISM = range(7)
+
+#: The fits of the part on pessimism: plain, pessimistic, and as one gets it without asking.
+FITTED = FittedQ(ridge=0.0), FittedQ(ridge=0.0, pessimism=1.0), FittedQ()
 
 
 def judged(problem: LoggedProblem, data: Transitions, tables: list[FloatArray]) -> Estimates:
@@ -165,6 +168,9 @@ def candidates() -> dict[str, Any]:
         "FittedQ, ridge 1e-2": FittedQ(ridge=1e-2),
         "FittedQ, ridge 1e-1": FittedQ(ridge=1e-1),
         "LSPI": LSPI(),
+        "FittedQ, pessimism 1": FittedQ(pessimism=1.0),
+        "FittedQ, pessimism 3": FittedQ(pessimism=3.0),
+        "LSPI, pessimism 1": LSPI(pessimism=1.0),
     }
 
 
@@ -188,3 +194,20 @@ def selection(k: int, n_rows: int, n_logs: int, seed: int) -> dict[str, Any]:
         table = as_policy("choice", chosen.model, problem.mdp.n_actions).probabilities(problem.observation)
         gains.append(share_of_best(problem, table, problem.behavior))
     return {"gain": np.array(gains), "choice": names}
+
+
+# --- Pessimism -------------------------------------------------------------------------------------------------------
+
+
+def pessimism(k: int, exploration: float, n_rows: int, n_logs: int, seed: int) -> dict[str, Any]:
+    """The gain of each fit of FITTED over a behaviour that explores so often, (n_logs, 3): all of the same log."""
+    problem = finite(k)
+    behavior = problem.exploring(exploration)
+    gains = np.empty((n_logs, len(FITTED)))
+    for j in range(n_logs):
+        data = make_log(problem, n_rows, [seed, PESSIMISM, k, round(1000 * exploration), j], behavior=behavior)
+        for i, algorithm in enumerate(FITTED):
+            model = fit(data, OneHot(problem.mdp.n_states), algorithm, discount=problem.gamma, progress=False)
+            table = as_policy("model", model, problem.mdp.n_actions).probabilities(problem.observation)
+            gains[j, i] = share_of_best(problem, table, behavior)
+    return {"gain": gains}

@@ -47,6 +47,11 @@ class LoggedProblem:
         share = SHIFTS[shift]
         return (1 - share) * self.behavior + share * self.best
 
+    def exploring(self, share: float) -> FloatArray:
+        """The rule of thumb of what runs now, with another share of random actions, (S, A)."""
+        A = self.mdp.n_actions
+        return share / A + (1 - share) * np.eye(A)[self.behavior.argmax(axis=1)]
+
     def value(self, policy: FloatArray) -> float:
         """The exact value of a policy from the first state on."""
         return float(policy_value(self.mdp, policy) @ self.mdp.start)

@@ -59,6 +59,7 @@ def all_tables(found: dict[str, Any]) -> dict[str, Table]:
         "Mean relative error of the value, in percent": evaluation_table(found),
         "Verdicts on policies that were fitted with wrong features": verdict_table(found),
         "Choosing among candidates; 0: what runs now, 1: optimal": selection_table(found),
+        "Gains of fits to logs that explore little or much": pessimism_table(found),
         "Problems": problem_table(found),
     }
 
@@ -151,6 +152,17 @@ def selection_table(found: dict[str, Any]) -> Table:
     return Table(["size", "logs", "gain", "worse than now", "kept"], rows)
 
 
+def pessimism_table(found: dict[str, Any]) -> Table:
+    rows = []
+    for share, one in found["pessimism"].items():
+        added = one["added"]
+        each = [f"{fixed(g, 3)} ({fixed(w, 3)})" for g, w in zip(one["gain"], one["worse"], strict=True)]
+        interval = f"{fixed(added.mean, 3)} [{fixed(added.low, 3)}, {fixed(added.high, 3)}]"
+        rows.append([f"{100 * share:g} %", str(one["n"]), *each, interval])
+    header = ["explored", "logs", "plain (worse than now)", "pessimism 1", "FittedQ()", "pessimism 1 above plain"]
+    return Table(header, rows)
+
+
 def problem_table(found: dict[str, Any]) -> Table:
     """Coverage of every problem in every cell; in brackets where it is set apart."""
     cells = found["cells"]
@@ -182,5 +194,9 @@ def as_json(found: dict[str, Any], design: DecisionDesign) -> dict[str, Any]:
         "verdicts": found["verdicts"],
         "null": {name: found["null"].count(name) for name in ("better", "worse", "cannot say")},
         "selection": {str(n): found["selection"][n] for n in SELECTION_ROWS},
+        "pessimism": {
+            f"{share:g}": {**one, "added": [one["added"].mean, one["added"].low, one["added"].high]}
+            for share, one in found["pessimism"].items()
+        },
         "shifts": SHIFTS,
     }  # fmt: skip

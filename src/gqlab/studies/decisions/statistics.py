@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from gqlab.studies.decisions.design import CRITERIA, DISCOUNTS, SELECTION_ROWS, Criterion
+from gqlab.studies.decisions.design import CRITERIA, DISCOUNTS, EXPLORATION, LEAST_GAIN, SELECTION_ROWS, Criterion
 from gqlab.studies.decisions.measure import FIELDS
+from gqlab.studies.intervals import student
 from gqlab.support.checks import FloatArray
 
 #: What logs say in one cell, by name: (problems,) each.
@@ -61,6 +62,17 @@ def cell_of(estimates: FloatArray, rivals: FloatArray, truth: FloatArray, n_rows
     return out
 
 
+def pessimism_gains(gains: FloatArray) -> dict[str, Any]:
+    """What is said of gains (n, 3), of the fits of FITTED: their means, shares below 0, and what pessimism adds."""
+    found = np.maximum(gains, LEAST_GAIN)
+    return {
+        "n": len(found),
+        "gain": found.mean(axis=0),
+        "worse": (gains < -1e-9).mean(axis=0),
+        "added": student(found[:, 1] - found[:, 0]),
+    }
+
+
 def verdict_shares(verdicts: Sequence[str], truth: FloatArray) -> dict[str, float]:
     """Shares of verdicts; truth (n, 3): gain, its efficient standard error, the estimate."""
     found, gain = np.array(verdicts), truth[:, 0]
@@ -97,6 +109,8 @@ def criteria_values(found: Mapping[str, Any], sizes: Sequence[int]) -> dict[str,
     for n in SELECTION_ROWS:
         out[f"selection worse {n}"] = float(np.mean(found["selection"][n] < -1e-9))
         out[f"selection gain {n}"] = float(found["selection"][n].mean())
+    little, much = (found["pessimism"][share]["added"] for share in EXPLORATION)
+    out["pessimism little"], out["pessimism much"] = little.mean, much.high
     return out
 
 

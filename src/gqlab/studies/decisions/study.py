@@ -13,9 +13,12 @@ from gqlab.studies.decisions.design import (
     DISCOUNTS,
     EVALUATION_LOGS,
     EVALUATION_ROWS,
+    EXPLORATION,
     LOGS,
     LOGS_A_TASK,
     NULL_LOGS,
+    PESSIMISM_LOGS,
+    PESSIMISM_ROWS,
     RARE_SHARE,
     RIVAL_LOGS,
     SELECTION_LOGS,
@@ -25,7 +28,14 @@ from gqlab.studies.decisions.design import (
     DecisionDesign,
 )
 from gqlab.studies.decisions.problems import SHIFTS, finite, numeric
-from gqlab.studies.decisions.statistics import cell_of, criteria_values, judge_all, standard_error, verdict_shares
+from gqlab.studies.decisions.statistics import (
+    cell_of,
+    criteria_values,
+    judge_all,
+    pessimism_gains,
+    standard_error,
+    verdict_shares,
+)
 from gqlab.studies.keys import Call
 from gqlab.studies.study import Result, Study
 
@@ -68,6 +78,9 @@ class Decisions(Study):
             for n in SELECTION_ROWS:
                 arguments = k, n, logs(SELECTION_LOGS), seed
                 yield call(("selection", k, n), measure.selection, *arguments, cost=logs(SELECTION_LOGS) * 0.5)
+            for share in EXPLORATION:
+                arguments = k, share, PESSIMISM_ROWS, logs(PESSIMISM_LOGS), seed
+                yield call(("pessimism", k, share), measure.pessimism, *arguments, cost=logs(PESSIMISM_LOGS) * 0.5)
         for k in design.numeric:
             for known in (True, False):
                 for first in range(0, logs(VERDICT_LOGS), VERDICTS_A_TASK):
@@ -101,6 +114,7 @@ class Decisions(Study):
             "evaluation errors": {g: np.array([standard_error(one) for one in relative[g]]) for g in DISCOUNTS},
             "null": [v for k in problems for result in by_place["null", k] for v in result["verdicts"]],
             "selection": {n: of_all("gain", "selection", n) for n in SELECTION_ROWS},
+            "pessimism": {share: pessimism_gains(of_all("gain", "pessimism", share)) for share in EXPLORATION},
             "cells": {},
             "verdicts": {},
         }
