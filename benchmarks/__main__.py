@@ -10,7 +10,21 @@ from pathlib import Path
 import numba
 import numpy as np
 
-from benchmarks import anchors, cpu, data, decide, encoders, family, gpu, own_parts, passes, peers, solvers, sweeps
+from benchmarks import (
+    anchors,
+    cpu,
+    data,
+    decide,
+    encoders,
+    family,
+    gpu,
+    own_parts,
+    passes,
+    peers,
+    solvers,
+    sparse_fits,
+    sweeps,
+)
 from benchmarks import scale as scale_benchmark
 from benchmarks.table import Table
 
@@ -38,11 +52,12 @@ def main() -> None:
             "replay",
             "sweeps",
             "passes",
+            "sparse",
             "solvers",
             "gpu",
         ),
         help="the steps and what is compared with them, the family, the encoders, logged data, decisions, large problems, "
-        "agents, agents that replay, sweeps, passes over files, fitted Q, or the GPU",
+        "agents, agents that replay, sweeps, passes over files, fits on sparse features, fitted Q, or the GPU",
     )
     parser.add_argument("--rows", type=int, default=10_000_000, help="rows of the files of logged data")
     parser.add_argument("--million", action="store_true", help="large problems: one of a million states as well")
@@ -89,6 +104,8 @@ def main() -> None:
         replay.costs(table, scale)
     if options.only in (None, "passes"):
         passes.costs(table, max(2**17, int(options.rows * scale)))
+    if options.only in (None, "sparse"):
+        sparse_fits.costs(table, scale)
     if options.only in (None, "solvers"):
         solvers.costs(table)
     if options.only in (None, "sweeps"):

@@ -45,7 +45,9 @@ def test_no_behaviour_makes_a_product_grow_in_the_mean(weights):
             f[taken] = np.exp(log_small(inverse[taken], stake))
             assert (b * f).sum() <= 1 + 1e-9
     for exponent in EXPONENTS:
-        assert (b * np.exp(log_large(b, inverse, exponent))).sum() <= 1 + 1e-9
+        f = np.exp(log_large(b, inverse, exponent))
+        np.testing.assert_allclose(f, b ** (exponent - 1) / (b**exponent + (1 - b) ** exponent), rtol=1e-9)
+        assert (b * f).sum() <= 1 + 1e-9
 
 
 def test_probabilities_of_the_best_action_are_a_problem():

@@ -361,16 +361,31 @@ def test_importing_gqlab_imports_no_package_for_data():
     assert json.loads(done.stdout) == []
 
 
+#: The largest memory so far, in MB. What ``resource`` says of a process that was started by a larger one is the latter's.
+PEAK = """
+import pathlib, re, resource
+def peak():
+    status = pathlib.Path("/proc/self/status")
+    if not status.is_file():
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return int(re.search(r"VmHWM:\\s+(\\d+)", status.read_text())[1]) / 1024
+"""
+
+
 def grown(path, patch=""):
     """(rows, MB): how much memory reading a file takes beyond that of the packages."""
     code = (
-        f"import resource, sys; from gqlab.data import parquet, Transitions; {patch}\n"
-        "import pyarrow.parquet\n"
-        "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
+        f"import sys; from gqlab.data import parquet, Transitions; {patch}\n"
+        f"{PEAK}\n"
+        "Transitions.from_arrays([0.0], [0], [0.0], [0.0], [True]).to_parquet(sys.argv[2])\n"
+        "list(Transitions.from_parquet(sys.argv[2]).chunks())\n"
+        "before = peak()\n"
         "n = sum(len(chunk) for chunk in Transitions.from_parquet(sys.argv[1]).chunks())\n"
-        "print(n, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024)"
+        "print(n, peak() - before)"
     )
-    done = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(path), f"{path}.tiny"], capture_output=True, text=True, check=True
+    )
     n, more = done.stdout.split()
     return int(n), float(more)
 
@@ -402,6 +417,19 @@ def test_memory_is_bounded_in_width(tmp_path, kind):
     rows, more = grown(tmp_path / "log.parquet")
     assert rows == n
     assert more < 300
+
+
+def test_short_numbers_take_less_of_what_is_read_at_a_time(tmp_path, monkeypatch):
+    monkeypatch.setattr(parquet, "BATCH_BYTES", 8000)
+    found = []
+    for kind in (np.float32, np.float64):
+        columns = {f"obs_{j}": np.random.default_rng(j).random(2000).astype(kind) for j in range(8)}
+        table = pa.table({**columns, "action": np.zeros(2000, int), "reward": np.zeros(2000)})
+        pq.write_table(table, tmp_path / "log.parquet", use_dictionary=False, compression="none")
+        about = pq.ParquetFile(tmp_path / "log.parquet").metadata
+        found.append(parquet.rows_at_a_time(about, table.column_names))
+    assert found[0] == pytest.approx(8000 / 48, rel=0.02)
+    assert found[1] == pytest.approx(8000 / 80, rel=0.02)
 
 
 def test_what_is_read_at_a_time_is_what_the_module_says_now(tmp_path, monkeypatch):

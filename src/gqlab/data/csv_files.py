@@ -255,8 +255,6 @@ def _typed(log: CsvFiles, names: Sequence[str]) -> CsvFiles:
                 column = batch.column(batch.schema.get_field_index(name))
                 guess.add(column, RowPlace(log.plan, printable(path), first), log.format)
             first += batch.num_rows
-    for name in text & set(guesses):
-        guesses[name].any = True
     for name, guess in guesses.items():
         if guess.any and guess.possible == [COMMA]:
             raise ValueError(

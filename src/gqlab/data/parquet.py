@@ -23,12 +23,15 @@ from gqlab.support.files import one_line
 #: Rows that are decoded at a time, and that a row group holds when it is written: at most so many,
 ROWS = 2**17
 
-#: and so many bytes, of numbers of eight: a file of few rows may be as wide as it likes.
+#: and so many bytes of numbers: a file of few rows may be as wide as it likes.
 BATCH_BYTES = 2**24
+
+#: Bytes of a number by its type in the file; of all others eight.
+WIDTHS = {"FLOAT": 4, "BOOLEAN": 1}
 
 #: Bytes of a column that are read at a time, and of all columns together where they are many: without it, a row group
 #: is read whole, and some files are one row group.
-BUFFER, ALL_BUFFERS, LEAST_BUFFER = 2**20, 2**26, 2**14
+BUFFER, ALL_BUFFERS, LEAST_BUFFER = 2**20, 2**24, 2**14
 
 #: Where a file says what its columns cannot: how many actions there are.
 METADATA = b"gqlab"
@@ -130,7 +133,8 @@ def rows_at_a_time(metadata: Any, names: Sequence[str]) -> int:
     for group, column in columns_in(metadata, names):
         number, before = number + (group is not before), group
         if group.num_rows:  # text is as long as it is
-            widths[number] += max(8 * column.num_values, column.total_uncompressed_size) / group.num_rows
+            size = WIDTHS.get(column.physical_type, 8) * column.num_values
+            widths[number] += max(size, column.total_uncompressed_size) / group.num_rows
     return rows_of_bytes(max(1.0, *widths, 1.0))
 
 
