@@ -60,13 +60,20 @@ def plain_solve(chunk, x, x_after, pi, pi_after, discount, c, extremes):
         prior = lam**2 * tau2 * ((u[~seen] @ big_c[~seen]) ** 2 + (u[seen] ** 2).sum())
         through_v0 = lam * u @ big_c * (r - v0 * (1 - discount * live)) / (1 - discount * live).sum()
         moved = w * delta + through_v0
+        M = phi.T @ X + lam * np.eye(d)
+        refined = theta + np.linalg.solve(M, phi.T @ delta)
+        u2 = np.linalg.solve(M.T, u)
+        w2, v = phi @ u2, w + lam * (phi @ u2)
+        moved_gain = w * (target - X @ refined) + lam * w2 * delta
+        moved_gain += lam**2 * u2 @ big_c * (r - v0 * (1 - discount * live)) / (1 - discount * live).sum()
         variance = V0.var(ddof=1) / m + (moved**2).sum() + (w**2 * h).sum() * sigma2 + prior
-        psi = V0 + m * np.array([moved[i : j + 1].sum() for i, j in zip(first, last, strict=True)])
+        sums = np.array([moved_gain[i : j + 1].sum() for i, j in zip(first, last, strict=True)])
+        psi = begin @ refined + lost_first * value + m * (sums - sums.mean())
         gain = psi - G
-        gain_variance = gain.var(ddof=1) / m + (w**2 * h).sum() * sigma2 + prior
+        gain_variance = gain.var(ddof=1) / m + (v**2 * h).sum() * sigma2 + prior
         return SimpleNamespace(
             value=V0.mean(), se=np.sqrt(variance), gain=gain.mean(), gain_se=np.sqrt(gain_variance), lam=lam,
-            unsupported=lam * u @ big_c, ess=w.sum() ** 2 / (w**2).sum(), theta=theta, now=G.mean(), psi=psi, moved=moved, phi=phi, ahead=X, target=target, begin=begin,
+            unsupported=lam * u @ big_c, ess=w.sum() ** 2 / (w**2).sum(), theta=theta, now=G.mean(), psi=psi, moved=moved, moved_gain=moved_gain, phi=phi, ahead=X, target=target, begin=begin,
             shares=1 - discount * live, c=big_c,
         )  # fmt: skip
 

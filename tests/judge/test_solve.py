@@ -77,22 +77,27 @@ def test_every_number_is_that_of_the_dense_form(features, n_rows):
 
 @pytest.mark.parametrize("n_rows", [60, 600])
 def test_a_row_moves_the_answer_as_its_influence_says(n_rows):
-    """The derivative of the value by the weight of each row, λ and the first states as they are: wδ + κe."""
+    """The derivative by the weight of each row, λ and the first states as they are: of the value wδ + κe, and of the
+    refined one, x₀ᵀθ + Σ wδ, which gains are made of, wδ₂ + λw₂δ + κ₂e."""
     behavior, target = policies(6, 3, 1)
     chunk = sampled_log(ending(), behavior, n_rows, 12, seed=5).to_chunk()
     s, t = chunk.observations[:, 0].astype(int), chunk.next_observations[:, 0].astype(int)
     plain = plain_solve(chunk, np.eye(6)[s], np.eye(6)[t], target[s], target[t], 0.9, np.ones(6), (0, 0))
 
-    def value(weights):
+    def value(weights, refined=False):
         v0 = (weights * chunk.rewards).sum() / (weights * plain.shares).sum()
         weighted = plain.phi * weights[:, None]
         A = weighted.T @ plain.ahead + plain.lam * np.eye(18)
         theta = np.linalg.solve(A, weighted.T @ plain.target + plain.lam * v0 * plain.c)
-        return (plain.begin @ theta).mean()
+        left = weighted.T @ (plain.target - plain.ahead @ theta)
+        u = np.linalg.solve(A.T, plain.begin.mean(axis=0))
+        return (plain.begin @ theta).mean() + (u @ left if refined else 0.0)
 
     step = 1e-5
-    each = [(value(1 + step * row) - value(1 - step * row)) / (2 * step) for row in np.eye(n_rows)]
-    np.testing.assert_allclose(plain.moved, each, rtol=1e-5, atol=1e-9)
+    for refined, moved in ((False, plain.moved), (True, plain.moved_gain)):
+        pairs = [(value(1 + step * row, refined), value(1 - step * row, refined)) for row in np.eye(n_rows)]
+        np.testing.assert_allclose(moved, [(up - down) / (2 * step) for up, down in pairs], rtol=1e-5, atol=1e-9)
+    assert value(np.ones(n_rows), refined=True) == pytest.approx(plain.psi.mean(), rel=1e-12)
     assert np.abs(plain.moved).max() > 1e-4
 
 

@@ -7,10 +7,11 @@
     unsupported = λ uᵀc                the share of the answer that is the prior's, not the rows'
     ess   = (Σw)²/Σw²                  effective rows
 
-    ψ_i = V(s₀ᵢ) + m Σ_{t∈i} (wδ + κe) what episode i says of the policy,
+    θ₂  = θ + (A + λI)⁻¹(b − Aθ)       one step of refinement: x₀ᵀθ₂ = x₀ᵀθ + Σ wδ
+    ψ_i = V₂(s₀ᵢ) + m Σ_{t∈i} (wδ₂ + λw₂δ + κ₂e)         what episode i says of x₀ᵀθ₂, with u₂ = (A + λI)⁻ᵀu
     G_i = Σ γ^t r + γ^T V_b(s_T) + m Σ_{t∈i} w_b δ_b     and of what runs now; the last two where it was cut off
 
-    gain = mean(ψ − G),  its variance that of ψ − G over m, plus the terms of leverage and prior
+    gain = x₀ᵀθ₂ − mean G,  its variance that of ψ − G over m, plus the terms of leverage and prior
 
 V_b is the on-policy solve, and w_b what the states behind the cuts weigh in it. Where the log is thin the policy is
 solved for twice more, pairs that were hardly seen valued at the least and at the most that rewards allow; the interval
@@ -116,12 +117,13 @@ class ComparedPolicy(NamedTuple):
     u: FloatArray  # (d,)
     numbers: dict[str, float]  # by the names of NUMBERS
     starts: FloatArray  # (m,)  V(s₀)
-    corrections: FloatArray  # (m,)  Σ (wδ + κe)
+    refined: FloatArray  # (m,)  V₂(s₀)
+    corrections: FloatArray  # (m,)  Σ (wδ₂ + λw₂δ + κ₂e)
 
     @property
     def psi(self) -> FloatArray:
-        """ψ of every episode, (m,)."""
-        return self.starts + len(self.starts) * self.corrections
+        """ψ of every episode, (m,), with the mean x₀ᵀθ₂."""
+        return self.refined + len(self.starts) * (self.corrections - self.corrections.mean())
 
 
 def named(numbers: FloatArray) -> dict[str, float]:
@@ -169,11 +171,11 @@ def gain_of(
     """The gain over ``base``, paired by episode: another policy, or G of what runs now, (m,)."""
     lam, tau2, u, numbers = side.solution.lam, side.solution.tau2, side.u, side.numbers
     left = max(n - gram.degrees(lam), 1.0)
-    leverage = numbers["wwh"] * numbers["dd"] / left
+    leverage = numbers["vvh"] * numbers["dd"] / left
     if isinstance(base, ComparedPolicy):
         u = u - base.u
         lam, tau2 = max(lam, base.solution.lam), max(tau2, base.solution.tau2)
-        both = base.numbers["wwh"] * base.numbers["dd"] - 2 * numbers["wwh0"] * numbers["dd0"]
+        both = base.numbers["vvh"] * base.numbers["dd"] - 2 * numbers["vvh0"] * numbers["dd0"]
         leverage = max(leverage + both / left, 0.0)
     difference = side.psi - (base.psi if isinstance(base, ComparedPolicy) else base)
     m = len(difference)

@@ -14,7 +14,16 @@ from gqlab.judge import passes
 from gqlab.judge.estimates import ComparedPolicy, Estimate, Estimates, StudentInterval, gain_of, named, value_of
 from gqlab.judge.features import Features
 from gqlab.judge.rows import MOST_LEARNED, LogLook, blocks, parts, sample_piece
-from gqlab.judge.sums import LogMoments, Matrices, PolicyMoments, PolicyWeights, added, behavior_sums, deltas
+from gqlab.judge.sums import (
+    LogMoments,
+    Matrices,
+    PolicyMoments,
+    PolicyWeights,
+    RefinedWeights,
+    added,
+    behavior_sums,
+    deltas,
+)
 from gqlab.learn.fit.shared_fit import InOrder
 from gqlab.learn.fit.shrunk import Gram, Shrunk, System, constant, extremes, shrunk
 from gqlab.support.checks import FloatArray
@@ -29,6 +38,7 @@ class Solved(NamedTuple):
     solution: Shrunk
     u: FloatArray  # (d,)
     inverse: FloatArray
+    refined: tuple[FloatArray, FloatArray]  # (d,) each: θ₂ = θ + (A + λI)⁻¹(b − Aθ), and u₂ = (A + λI)⁻ᵀu
     left_out: float | None = None
 
 
@@ -126,8 +136,11 @@ class Estimator:
             return sum(float(delta @ delta) for delta in rows) * self.seen.n_rows / self.n_sampled
 
         solution = shrunk(system, self.gram, squares, lam)
-        u = solution.factor.solve(sums.start / self.seen.n_episodes, transposed=True)
-        return Solved(p, sums, solution, u, self.gram.inverse(solution.lam) if known is None else known, left_out)
+        factor, inverse = solution.factor, self.gram.inverse(solution.lam) if known is None else known
+        u = factor.solve(sums.start / self.seen.n_episodes, transposed=True)
+        step = solution.lam * factor.solve(solution.theta - self.v0 * system.c)  # b − Aθ = λ(θ − v0 c)
+        refined = solution.theta + step, factor.solve(u, transposed=True)
+        return Solved(p, sums, solution, u, inverse, refined, left_out)
 
     def solve_behavior(self) -> tuple[Shrunk, FloatArray]:
         """V_b of the state, and what its values behind the cuts weigh: (K,) each."""
@@ -155,33 +168,33 @@ class Estimator:
 
     # --- Residuals ---------------------------------------------------------------------------------------------------
 
+    def weights(self, one: Solved) -> PolicyWeights:
+        """What the residuals of a policy are computed with."""
+        lam, shape, (theta2, u2) = one.solution.lam, (self.A, -1), one.refined
+        refined = RefinedWeights(
+            theta2.reshape(shape), (one.u + lam * u2).reshape(shape), lam**2 * float(u2 @ self.c) / self.denominator
+        )
+        prior = lam * float(one.u @ self.c) / self.denominator
+        theta, u = one.solution.theta.reshape(shape), one.u.reshape(shape)
+        return PolicyWeights(theta, u, one.inverse, one.left_out, self.v0, prior, refined)
+
     def residuals(
         self, solved: list[Solved], base: int | None, behavior: tuple[FloatArray, FloatArray]
     ) -> tuple[StudentInterval, FloatArray, list[ComparedPolicy]]:
         """The second pass: what runs now, G of every episode, and what the residuals of policies say."""
         m, P = self.seen.n_episodes, len(solved)
-        shape = self.A, -1
-        judged = [
-            (
-                one.policy,
-                PolicyWeights(
-                    one.solution.theta.reshape(shape), one.u.reshape(shape), one.inverse, one.left_out, self.v0,
-                    one.solution.lam * float(one.u @ self.c) / self.denominator,
-                ),
-            )
-            for one in solved
-        ]  # fmt: skip
-        returns, corrections, starts, numbers = np.zeros(m), np.zeros((1 + P, m)), np.zeros((P, m)), 0.0
+        judged = [(one.policy, self.weights(one)) for one in solved]
+        returns, corrections, starts, numbers = np.zeros(m), np.zeros((1 + P, m)), np.zeros((P, 2, m)), 0.0
         for part in self.each(passes.second_pass, judged, base, (behavior[0][None], behavior[1][None])):
             numbers = numbers + part.numbers
             for first, of_block, sums in part.episodes:
                 returns[first : first + len(of_block)] += of_block
                 corrections[:, first : first + len(of_block)] += sums
             for which, values in part.starts:
-                starts[:, which] = values
+                starts[:, :, which] = values
         G = returns + m * corrections[0]
         sides = [
-            ComparedPolicy(one.solution, one.u, named(row), V0, sums)
+            ComparedPolicy(one.solution, one.u, named(row), V0[0], V0[1], sums)
             for one, row, V0, sums in zip(solved, numbers, starts, corrections[1:], strict=True)  # type: ignore[call-overload]
         ]
         return (

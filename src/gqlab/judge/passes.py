@@ -43,7 +43,7 @@ class Second(NamedTuple):
     numbers: FloatArray  # (P, len(NUMBERS))
     square: float  # Σ δ² of the behaviour
     episodes: list[tuple[int, FloatArray, FloatArray]]  # the first, returns and corrections (n_e,), (1 + P, n_e)
-    starts: list[tuple[NDArray[np.int64], FloatArray]]  # episodes, and V(s₀) of each policy, (P, n_starts)
+    starts: list[tuple[NDArray[np.int64], FloatArray]]  # episodes, and V(s₀) of each policy, (P, 2, n_starts)
 
 
 def on_one_thread(shared: Shared, function: Callable[..., Any], k: int, *arguments: Any) -> Any:

@@ -44,6 +44,14 @@ class LogMoments(NamedTuple):
     tail: FloatArray  # (K,)  Σ γ^T x(s_T) over the episodes that were cut off
 
 
+class RefinedWeights(NamedTuple):
+    """Of the solve after one step of refinement, θ₂, which gains are made of."""
+
+    theta: FloatArray  # (A, K)  θ₂ = θ + (A + λI)⁻¹(b − Aθ)
+    v: FloatArray  # (A, K)  u + λu₂,  u₂ = (A + λI)⁻ᵀu
+    prior: float  # κ₂ = λ²u₂ᵀc / Σ(1 − γ·live)
+
+
 class PolicyWeights(NamedTuple):
     """What the residuals of a policy are computed with."""
 
@@ -53,18 +61,19 @@ class PolicyWeights(NamedTuple):
     left_out: float | None = None  # the value of pairs whose leverage is above UNSEEN; None: they are not left out
     v0: float = 0.0
     prior: float = 0.0  # κ = λuᵀc / Σ(1 − γ·live): how much of the answer is v0, for each unit of its denominator
+    refined: RefinedWeights | None = None
 
 
 class Residuals(NamedTuple):
     """Of one policy: numbers over all rows, and sums for each episode of the block."""
 
     numbers: FloatArray  # (len(NUMBERS),)
-    corrections: FloatArray  # (n_episodes,)  Σ (wδ + κe)
-    starts: FloatArray  # (n_starts,)  V(s₀)
+    corrections: FloatArray  # (n_episodes,)  Σ (wδ₂ + λw₂δ + κ₂e)
+    starts: FloatArray  # (2, n_starts)  V(s₀) by θ, and by θ₂
 
 
 #: What is summed of every row.
-NUMBERS = ("w", "ww", "wwdd", "wwh", "ww1", "wwww1", "dd", "wwh0", "dd0")
+NUMBERS = ("w", "ww", "wwdd", "wwh", "ww1", "wwww1", "dd", "vvh", "vvh0", "dd0")
 
 
 class Matrices:
@@ -200,8 +209,10 @@ class RowValues(NamedTuple):
     w: FloatArray
     delta: FloatArray
     h: FloatArray
-    moved: FloatArray  # wδ + κ(r − v0(1 − γ·live)): by its residual, and through v0
-    starts: FloatArray  # V(s₀) of the rows that begin an episode
+    moved: FloatArray  # wδ + κe, e = r − v0(1 − γ·live): by its residual, and through v0
+    v: FloatArray  # w + λw₂: the weight of the row in x₀ᵀθ₂,
+    refined: FloatArray  # wδ₂ + λw₂δ + κ₂e: and how the row moves that
+    starts: FloatArray  # (2, n_starts)  V(s₀) of the rows that begin an episode, by θ and by θ₂
 
 
 def deltas(
@@ -217,26 +228,32 @@ def deltas(
 
 
 def row_values(m: Matrices, block: LogBlock, pi: FloatArray, discount: float, judged: PolicyWeights) -> RowValues:
-    """w, δ and h of every row, under a policy with probabilities ``pi`` at the block's observations."""
+    """w, δ, h and the like of every row, under a policy with probabilities ``pi`` at the block's observations."""
+    refined = judged.refined
+    assert refined is not None
     delta, V = deltas(m, block, pi, discount, judged)
-    x = block.x[block.first]
-    w = m.values(x, judged.u)[np.arange(len(x)), block.action]
-    through_prior = judged.prior * (block.reward - judged.v0 * (1 - discount * block.live))
-    h = m.leverage(x, block.action, judged.inverse)
-    return RowValues(w, delta, h, w * delta + through_prior, V[block.first[block.starts]])
+    delta2, V2 = deltas(m, block, pi, discount, judged._replace(theta=refined.theta))
+    x, taken = block.x[block.first], (np.arange(len(block.first)), block.action)
+    w, v = m.values(x, judged.u)[taken], m.values(x, refined.v)[taken]
+    e = block.reward - judged.v0 * (1 - discount * block.live)
+    begin = block.first[block.starts]
+    return RowValues(
+        w, delta, m.leverage(x, block.action, judged.inverse), w * delta + judged.prior * e, v,
+        w * delta2 + (v - w) * delta + refined.prior * e, np.stack([V[begin], V2[begin]]),
+    )  # fmt: skip
 
 
 def residuals(block: LogBlock, rows: RowValues, base: RowValues | None = None) -> Residuals:
     """The sums of a policy's rows; ``base``: those of the policy that it is compared with."""
-    w, delta, h, moved, starts = rows
+    w, delta, h, moved, v, refined, starts = rows
     left = np.maximum(1 - h, 0.0)
-    with_base = (0.0, 0.0) if base is None else ((w * base.w * h).sum(), delta @ base.delta)
+    with_base = (0.0, 0.0) if base is None else ((v * base.v * h).sum(), delta @ base.delta)
     squares = w * w
     numbers = (
         w.sum(), squares.sum(), moved @ moved, (squares * h).sum(), (squares * left).sum(),
-        (squares * squares * left).sum(), delta @ delta, *with_base,
+        (squares * squares * left).sum(), delta @ delta, (v * v * h).sum(), *with_base,
     )  # fmt: skip
-    return Residuals(np.array(numbers), _by_episode(block, moved), starts)
+    return Residuals(np.array(numbers), _by_episode(block, refined), starts)
 
 
 class BehaviorSums(NamedTuple):
