@@ -142,3 +142,44 @@ def test_workers_share_files_and_change_no_digit(folder, tmp_path, capsys):
     with pytest.raises(SystemExit, match="2"):
         main([*line, str(tmp_path / "other"), "--workers", "2"])
     assert "workers is 2, but there is no engine" in capsys.readouterr().err
+
+
+def refused(capsys, *line):
+    """The one line that a command ends with."""
+    with pytest.raises(SystemExit, match="2"):
+        main(list(line))
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    return error
+
+
+def test_models_and_logs_that_do_not_fit_are_one_line(folder, tmp_path, capsys):
+    encoder, two = gq.OneHot(6).fit([[0], [5]]), gq.Fourier(1).fit([[0.0, 0.0], [1.0, 1.0]])
+    gq.LinearQ(np.zeros((2, 6)), encoder, discount=0.9).save(tmp_path / "fewer.npz")
+    gq.LinearQ(np.zeros((3, 4)), two, discount=0.9).save(tmp_path / "wider.npz")
+    labels = {"action_labels": ["a", "b", "d"]}
+    gq.LinearQ(np.zeros((3, 6)), encoder, discount=0.9, metadata=labels).save(tmp_path / "other.npz")
+    line = ["decide", str(folder / "log.csv"), *READ, "--out", str(tmp_path / "out"), "--models"]
+    assert "policy of 2 actions, expected 3" in refused(capsys, *line, str(tmp_path / "fewer.npz"))
+    assert "2 numbers, expected 1" in refused(capsys, *line, str(tmp_path / "wider.npz"))
+    assert "has the actions 'a', 'b', 'd', and the log has 'a', 'b', 'c'" in refused(
+        capsys, *line, str(tmp_path / "other.npz")
+    )
+    endless = refused(capsys, *line, str(folder / "good.npz"), "--discount", "1")
+    assert "discount is 1, but no episode of the log ends" in endless
+    assert not (tmp_path / "out" / "decision.json").exists()
+
+
+def test_a_log_without_any_ends_is_one_line_or_a_note(folder, tmp_path, capsys):
+    line = ["decide", str(folder / "log.csv"), *COLUMNS, "--time", "day", "--sort", "--features", "tabular"]
+    line += ["--models", str(folder / "good.npz"), "--out", str(tmp_path)]
+    assert "--ends" in refused(capsys, *line)
+    main([*line, "--ends", "truncated"])
+    assert "taken as truncated" in capsys.readouterr().out
+
+
+def test_a_page_of_another_command_is_not_overwritten_either(folder, tmp_path, capsys):
+    (tmp_path / "report.html").write_text("of gqlab fit")
+    line = ["decide", str(folder / "log.csv"), *READ, "--models", str(folder / "good.npz"), "--out", str(tmp_path)]
+    assert "holds report.html already: name another folder with --out" in refused(capsys, *line)
+    assert (tmp_path / "report.html").read_text() == "of gqlab fit"

@@ -173,3 +173,10 @@ def test_a_file_that_is_missing_is_one_line(log, tmp_path, capsys):
         with pytest.raises(SystemExit, match="2"):
             main(["select", str(log), *options, "--out", str(tmp_path / "out")])
         assert message in capsys.readouterr().err
+
+
+def test_one_episode_is_one_line(tmp_path, capsys):
+    sampled_log(MDP, np.full((S, A), 1 / A), n_rows=50, horizon=50, seed=3).to_parquet(tmp_path / "one.parquet")
+    with pytest.raises(SystemExit, match="2"):
+        select(tmp_path / "one.parquet", tmp_path)
+    assert "split: the data are one episode, expected at least 2" in capsys.readouterr().err

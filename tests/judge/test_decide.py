@@ -327,6 +327,33 @@ def test_what_is_wrong_is_said_in_one_line(policies, more, message):
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize("kept", [200_000, 1000])
+def test_the_row_whose_probabilities_do_not_sum_to_one_is_named(monkeypatch, kept):
+    """Row 5 of the eighth episode, by what it begins with, or by what the last row of a cut episode leads to."""
+    for room in ("rows", "estimator"):
+        monkeypatch.setattr(f"gqlab.judge.{room}.MOST_LEARNED", kept)
+    chunk = LOG.to_chunk()
+    first = int(np.flatnonzero(chunk.episode == 7)[0])
+    values = np.arange(len(chunk), dtype=float)
+    following = values + 1
+    following[first - 1] = -1.5  # the end of the episode before, which was cut off
+
+    def bad(at):
+        def policy(rows):
+            return np.where(rows[:, :1] == at, 0.5, 1 / A) * np.ones((1, A))
+
+        return policy
+
+    data = without(LOG, observations=values, next_observations=following)
+    message = r"policies\['bad'\]\(observations\)\[\d+\] sums to 1.5, expected 1: "
+    for at, where in (
+        (first + 5.0, rf"row 5 of episode 7, at the observation \({first + 5}\)"),
+        (-1.5, r"what row 39 of episode 6 leads to, at the observation \(-1.5\)"),
+    ):
+        with pytest.raises(ValueError, match=f"^{message}{where}$"):
+            gq.decide(data, {"bad": bad(at)}, 0.9)
+
+
 def test_one_episode_gets_a_verdict_with_its_reason():
     data = sampled_log(GARNET, BEHAVIOR, 500, 500, seed=1)
     decision = gq.decide(data, {"best": BEST}, 0.9, features="tabular")

@@ -25,7 +25,7 @@ from gqlab.judge.sums import (
     residuals,
     row_values,
 )
-from gqlab.support.checks import FloatArray
+from gqlab.support.checks import FloatArray, RowError
 
 Shared = Mapping[str, Any]
 
@@ -73,10 +73,23 @@ def asked(policies: list[Any], block: LogBlock) -> Callable[[int], FloatArray]:
 
     def probabilities(p: int) -> FloatArray:
         if p not in answers:
-            answers[p] = policies[p].probabilities(block.observations)
+            try:
+                answers[p] = policies[p].probabilities(block.observations)
+            except RowError as error:
+                raise ValueError(f"{error}: {_placed(block, error.row)}") from None
         return answers[p]
 
     return probabilities
+
+
+def _placed(block: LogBlock, k: int) -> str:
+    """Where the log has observation k of a block."""
+    leads, j = k >= len(block.first), k
+    if leads:  # an observation that no row of the block begins with
+        j = int(np.flatnonzero(block.after == k)[0])
+    at = ", ".join(f"{x:g}" for x in block.observations[k])
+    where = f"row {block.time[j]} of episode {block.episode[j]}"
+    return f"{'what ' if leads else ''}{where}{' leads to' if leads else ''}, at the observation ({at})"
 
 
 def first_pass(shared: Shared, k: int) -> First:

@@ -118,16 +118,24 @@ def memory(name: str, value: Any, count: int, itemsize: int = 8) -> None:
         )
 
 
+class RowError(ValueError):
+    """Bad input in a row: whoever knows where the row comes from may add it."""
+
+    def __init__(self, message: str, where: NDArray[np.intp]) -> None:
+        super().__init__(message)
+        self.row = int(where[0]) if len(where) else 0
+
+
 def probabilities(name: str, value: FloatArray, skip: NDArray[np.bool_] | None = None) -> None:
     """Rows (the last axis) are non-negative and sum to 1; rows whose first index is in ``skip`` are not read."""
     used = value if skip is None else np.where(skip.reshape(-1, *[1] * (value.ndim - 1)), 1 / value.shape[-1], value)
     bad = np.argwhere(used < 0)
     if len(bad):
-        raise ValueError(f"{name}{place(bad[0])} is {used[tuple(bad[0])]}, a negative probability")
+        raise RowError(f"{name}{place(bad[0])} is {used[tuple(bad[0])]}, a negative probability", bad[0])
     total = used.sum(axis=-1)
     bad = np.argwhere(np.abs(total - 1) > ROW_TOLERANCE)
     if len(bad):
-        raise ValueError(f"{name}{place(bad[0])} sums to {total[tuple(bad[0])]:.12g}, expected 1")
+        raise RowError(f"{name}{place(bad[0])} sums to {total[tuple(bad[0])]:.12g}, expected 1", bad[0])
 
 
 def number(name: str, value: Any, *, above: float | None = None, least: float | None = None,
