@@ -16,7 +16,7 @@ COLORS = {
     PLAIN: SKY,
     "preset without replay": VERMILION,
     "Sarsa(.9), the same features": ORANGE,
-    "Q-learning, the same features": ORANGE,
+    "Q-learning, the same features": GREEN,
     CORRECTED[0]: BLUE,
     CORRECTED[1]: GREEN,
     UNCORRECTED[0]: VERMILION,

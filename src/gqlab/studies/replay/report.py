@@ -11,7 +11,7 @@ from typing import Any
 
 from gqlab.studies.decisions.statistics import CriterionVerdict
 from gqlab.studies.page import Table, figure, fixed, whole_page
-from gqlab.studies.replay.design import ENVIRONMENTS, N_EPISODES, ROWS, Part
+from gqlab.studies.replay.design import ENVIRONMENTS, FULL, N_EPISODES, ROWS, Part
 from gqlab.studies.replay.statistics import Entries, RowRuns, judge_all, n_solve
 from gqlab.studies.study import write_texts
 
@@ -22,7 +22,7 @@ def write_report(entries: Entries, design: Mapping[str, Part], folder: Path) -> 
     """All files; the text for a terminal."""
     from gqlab.studies.replay.figure import write_figure
 
-    judged = judge_all(entries, design)
+    judged = judge_all(entries, design) if design == FULL else []  # a smaller design says nothing about them
     named = tables(entries, design)
     svg = write_figure(entries, folder / "replay.png")
     texts = {
@@ -32,7 +32,7 @@ def write_report(entries: Entries, design: Mapping[str, Part], folder: Path) -> 
     }
     write_texts(folder, texts)
     parts = [f"{title}\n{table.text(numbers=False)}" for title, table in named.items()]
-    return "\n\n".join([*parts, "\n".join(f"* {line}" for line in verdicts(judged))])
+    return "\n\n".join([*parts, *_goals(judged)])
 
 
 def steps_text(value: float) -> str:
@@ -144,23 +144,28 @@ def note() -> str:
     """What a number is."""
     return (
         f"A check is the mean return of the greedy policy over {N_EPISODES} fresh episodes. Steps to threshold are "
-        "those of the first check that reaches it, if the next two do too; ∞: not within three times the bound (or, of "
-        "agents without replay, as many steps as their preset is trained for)."
+        "those of the first check that reaches it, if the next two do too; ∞: not within three times the bound (of "
+        "LunarLander: within it; of presets without replay and of Q-learning: within what they are given)."
     )
 
 
 def markdown(named: Mapping[str, Table], judged: list[CriterionVerdict]) -> str:
     """The tables, and what they were to show."""
     parts = [f"**{title}**\n\n{table.markdown()}" for title, table in named.items()]
-    return "\n\n".join([*parts, note(), "\n".join(f"* {line}" for line in verdicts(judged))]) + "\n"
+    return "\n\n".join([*parts, note(), *_goals(judged)]) + "\n"
+
+
+def _goals(judged: list[CriterionVerdict]) -> list[str]:
+    """The verdicts as one paragraph, none where nothing is judged."""
+    return ["\n".join(f"* {line}" for line in verdicts(judged))] if judged else []
 
 
 def page(named: Mapping[str, Table], judged: list[CriterionVerdict], svg: str) -> str:
     """One page that needs nothing else."""
     parts = [f"<h2>{escape(title)}</h2>\n{table.html()}" for title, table in named.items()]
     lines = "".join(f"<li>{escape(line)}</li>" for line in verdicts(judged))
-    goals = f"<h2>What it was to show</h2>\n<ul>{lines}</ul>"
-    body = "\n".join([f"<p class=lead>{escape(note())}</p>", figure(svg), *parts, goals])
+    goals = [f"<h2>What it was to show</h2>\n<ul>{lines}</ul>"] if judged else []
+    body = "\n".join([f"<p class=lead>{escape(note())}</p>", figure(svg), *parts, *goals])
     return whole_page(TITLE, body)
 
 

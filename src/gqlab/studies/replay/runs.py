@@ -87,7 +87,8 @@ def learner(environment: str, row: str, part: Part, factor: float, discount: flo
     one, env, preset = ROWS[row], ENVIRONMENTS[environment], REPLAYING_PRESETS[environment]
     replays = one.kind == "replay"
     assert preset.replay is not None
-    budget = env.bound if part.scans else WORST * env.bound if replays else max(env.once, WORST * env.bound)
+    within = env.bound if part.scans else WORST * env.bound
+    budget = max(env.once, within) if one.kind in ("preset", "Q-learning") else within
     return ReplayRun(
         environment=environment,
         kind=one.kind,
