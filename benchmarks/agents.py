@@ -17,7 +17,7 @@ import numpy as np
 import gqlab as gq
 from benchmarks.table import Table
 from gqlab.learn.agent.live import STEPPED, live_step
-from gqlab.learn.agent.presets import ALGORITHMS, ENCODERS
+from gqlab.learn.agent.presets import PRESETS
 from gqlab.learn.fit.passes import Passes, values_of
 from gqlab.operators.switch import join_operators
 from gqlab.rules.blocks import BinaryBlocks, DenseBlocks
@@ -55,7 +55,7 @@ def environments(table: Table, scale: float, sb3: Path | None) -> None:
     table.section("An agent's step beside its environment's (the presets: Sarsa(.9), tile coding)")
     n = int(50_000 * scale)
     for name in ("CartPole-v1", "MountainCar-v0", "Acrobot-v1"):
-        agent = gq.Agent(name, ENCODERS[name], ALGORITHMS[name])
+        agent = gq.Agent(name, PRESETS[name].encoder, PRESETS[name].algorithm)
         agent.learn(1000)
         begin = time.process_time()
         agent.learn(n)

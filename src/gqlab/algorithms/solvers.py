@@ -67,7 +67,7 @@ class FittedQ(Ridge):
     pessimism : float
         β: values in the bootstrap are lower by β standard deviations, β·sd·√h with the leverage h of (s, a), and those
         of pairs that were never seen are the least that rewards allow (:mod:`gqlab.learn.fit.caution`). The model has
-        these lower values. 1 is a good choice where a log hardly explores. Refused where a policy is evaluated.
+        these lower values. For logs that hardly explore: try 1. Refused where a policy is evaluated.
 
     Examples
     --------

@@ -16,12 +16,13 @@ RESULTS = Path("results")
 
 @dataclass(frozen=True)
 class _What:
-    what: tyro.conf.Positional[Literal["agents", "lander", "logs", "fits", "decisions"]]
+    what: tyro.conf.Positional[Literal["agents", "lander", "logs", "fits", "decisions", "replay"]]
     """agents: Q-learning, QRC, Sarsa(λ), Greedy-GQ and VR-Greedy-GQ on MountainCar, CartPole and Acrobot. lander:
     the same on LunarLander, which needs Box2D (pip install 'gymnasium[box2d]'). logs: the same but Sarsa, and fitted Q
     iteration, on 5,000 logged transitions of CartPole. fits: SAGA and STORM against VR-Greedy-GQ in passes over eight
     logs. decisions: values, intervals, verdicts and choices by gqlab decide and select, on problems whose values are
-    known exactly."""
+    known exactly. replay: steps until agents that replay have solved CartPole, MountainCar, Acrobot, LunarLander (which
+    needs Box2D), Taxi and CliffWalking, and what makes the difference."""
 
 
 @dataclass(frozen=True)
@@ -32,9 +33,9 @@ class Benchmark(StudyOptions, _What):
 def benchmark(options: Annotated[Benchmark, tyro.conf.arg(name="")]) -> None:
     """Measure what agents reach on environments that everybody knows.
 
-    agents.html, .md and .json (or logs.*, fits.*, decisions.*) go to results/agents, results/lander, results/logs,
-    results/fits or results/decisions, or to --out. Finished work is kept: a second call, or one after Ctrl-C, does only
-    what is missing.
+    agents.html, .md and .json (or logs.*, fits.*, decisions.*, replay.*) go to results/agents, results/lander,
+    results/logs, results/fits, results/decisions or results/replay, or to --out. Finished work is kept: a second call,
+    or one after Ctrl-C, does only what is missing.
     """
     from gqlab.studies.study import Study, run_study
 
@@ -54,6 +55,15 @@ def benchmark(options: Annotated[Benchmark, tyro.conf.arg(name="")]) -> None:
         from gqlab.studies.decisions.study import Decisions
 
         study = Decisions(DecisionDesign(options.quick))
+    elif options.what == "replay":
+        from gqlab.learn.environments import make_env
+        from gqlab.studies.replay.design import FULL, QUICK
+        from gqlab.studies.replay.study import ReplayStudy
+
+        parts = QUICK if options.quick else FULL
+        for name in {name for part in parts.values() for name in part.environments}:
+            make_env(name).close()  # what it needs is missing: better said before an hour than after
+        study = ReplayStudy(parts)
     else:
         from gqlab.learn.environments import make_env
         from gqlab.studies.agents.benchmark import AgentBenchmark

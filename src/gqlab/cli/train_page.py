@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from html import escape
 from pathlib import Path
@@ -11,7 +12,7 @@ import numpy as np
 
 from gqlab.cli.pages import score, written
 from gqlab.learn.agent.agent import Agent
-from gqlab.learn.agent.train import Plan, running_mean
+from gqlab.learn.agent.train import Plan, running_mean, solved_after
 from gqlab.learn.playing import Evaluation
 from gqlab.plots.style import BLUE, SOFT, VERMILION, short, write_figure
 from gqlab.studies.page import Table, facts_table, figure, whole_page
@@ -63,7 +64,7 @@ def page(agent: Agent, plan: Plan, found: Evaluation, history: Sequence[dict[str
     return whole_page(
         title,
         f"<p class=score>{score(found.mean)}</p>\n<p class=lead>{escape(lead)}</p>\n"
-        f"{_warning(agent)}{figure(svg)}\n"
+        f"{_warning(agent)}{figure(svg)}\n{_solved(plan, history)}"
         f"<h2>The greedy policy on the way</h2>\n<p>Each over {few} episodes, the same starts every time.</p>\n"
         f"{Table(('steps', 'mean return', 'least', 'largest'), rows).html('plain')}\n"
         f"<h2>How it was learned</h2>\n{facts_table(facts(agent, plan))}\n"
@@ -78,6 +79,7 @@ def facts(agent: Agent, plan: Plan) -> list[tuple[str, str]]:
         ("algorithm", repr(agent.algorithm)),
         ("encoder", written(plan.encoder)),
         ("features", f"{encoder.n_features_out_:,} for each of {agent.n_actions} actions, {encoder.n_active_} active"),
+        *_kept(agent),
         ("discount", f"{agent.discount:g}"),
         ("exploration", f"{epsilon.first:g} → {epsilon.last:g} over {epsilon.over:,.0f} steps"),
         ("seed", str(agent.seed)),
@@ -85,6 +87,20 @@ def facts(agent: Agent, plan: Plan) -> list[tuple[str, str]]:
         ("episodes", f"{len(agent.episodes):,}; the last {min(100, len(agent.episodes))}: "
                      f"mean return {score(agent.episodes.mean_return())}"),
     ]  # fmt: skip
+
+
+def _kept(agent: Agent) -> list[tuple[str, str]]:
+    """Of an agent that replays."""
+    begun = [("initial value", f"{agent.initial_value:g}")] if agent.initial_value else []
+    return begun if agent.replay is None else [("replay", repr(agent.replay)), *begun]
+
+
+def solved_words(plan: Plan, solved: float) -> str:
+    """Whether the threshold was reached and held."""
+    wanted = f"A mean return of {score(math.nan if plan.threshold is None else plan.threshold)} was"
+    if math.isinf(solved):
+        return f"{wanted} not reached and held at the next two checks."
+    return f"{wanted} reached after {solved:,.0f} steps, and held at the next two checks."
 
 
 def usage(plan: Plan) -> str:
@@ -98,6 +114,12 @@ def usage(plan: Plan) -> str:
         'agent = gq.Agent.load("agent.npz")  # goes on where it stopped\n'
         "agent.learn(10_000)\n"
     )
+
+
+def _solved(plan: Plan, history: Sequence[dict[str, float]]) -> str:
+    if plan.threshold is None:
+        return ""
+    return f"<p>{escape(solved_words(plan, solved_after(plan, history)))}</p>\n"
 
 
 def _warning(agent: Agent) -> str:

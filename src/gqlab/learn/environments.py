@@ -26,6 +26,19 @@ def make_env(env: Any, **more: Any) -> Any:
     return env
 
 
+#: Steps of an episode in which a policy is checked, where the environment sets no limit: it may go in circles.
+MOST_STEPS = 1000
+
+
+def limited_env(env: str) -> Any:
+    """The environment of an id, whose episodes all end."""
+    import gymnasium
+
+    spec = gymnasium.registry.get(env)
+    unlimited = spec is not None and spec.max_episode_steps is None
+    return make_env(env, **({"max_episode_steps": MOST_STEPS} if unlimited else {}))
+
+
 def recipe_of(env: Any) -> dict[str, Any] | None:
     """The id and the keywords by which an environment like this one is made; None where they do not tell all."""
     spec = getattr(env, "spec", None)

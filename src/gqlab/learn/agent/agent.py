@@ -362,20 +362,25 @@ class Agent(Replaying, Policy):
         return load_agent(cls, path, env, encoder, operators)
 
     @classmethod
-    def preset(cls, env: str, seed: int = 0) -> Agent:
+    def preset(cls, env: str, seed: int = 0, *, replay: bool = False) -> Agent:
         """An agent with an encoder, an algorithm and step sizes that were tested on this environment.
 
-        There are presets for MountainCar-v0, CartPole-v1, Acrobot-v1 and LunarLander-v3 (which needs Box2D).
+        There are presets for MountainCar-v0, CartPole-v1, Acrobot-v1, LunarLander-v3 (which needs Box2D),
+        FrozenLake8x8-v1, Taxi-v4 and CliffWalking-v1. With ``replay`` they need far fewer steps, each of which costs
+        more, and memory for all of them.
 
         Examples
         --------
         >>> import gqlab as gq
         >>> gq.Agent.preset("MountainCar-v0").algorithm
         Sarsa(eta_theta=0.25, radius=inf, trace=0.9)
+        >>> gq.Agent.preset("MountainCar-v0", replay=True).replay.updates
+        16.0
         """
         from gqlab.learn.agent.presets import preset_of
 
-        return cls(env, seed=seed, **preset_of(env))
+        checks.instance("replay", replay, bool, "True or False")
+        return cls(env, seed=seed, **preset_of(env, replay).arguments())
 
 
 def _fitted(encoder: Any, env: Any, flat: Flattener) -> Any:

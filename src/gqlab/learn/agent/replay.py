@@ -154,6 +154,15 @@ def way_over_kept(replay: Any, algorithm: Algorithm) -> Way:
     return way
 
 
+def is_over_kept(kind: type[Algorithm]) -> bool:
+    """Whether an algorithm, as it is made without arguments, runs over transitions that are kept."""
+    try:
+        way_over_kept(Replay(), kind())
+    except ValueError:
+        return False
+    return True
+
+
 def _over_kept(way: Way) -> Way | None:
     """A way of running an algorithm, over samples that are drawn from those kept; None where there is none."""
     kind = way.estimator

@@ -40,6 +40,9 @@ if TYPE_CHECKING:
 #: Rows of a log that are taken in at one go: Ctrl-C waits no longer.
 CHUNK = 2000
 
+#: Observations whose values are computed at one go.
+ROWS_AT_ONCE = 4096
+
 
 class Replaying:
     """What :class:`gqlab.Agent` can do where it was given ``replay``."""
@@ -64,6 +67,21 @@ class Replaying:
         if not keeps(self._live):
             raise ValueError("buffer: this agent keeps no transitions; make it with replay=gqlab.Replay()")
         return transitions_of(self._live, self.n_actions)
+
+    @property
+    def max_q(self) -> float:
+        """The largest |Q| at the observations that are kept, of what the agent acts by.
+
+        No value beyond r_max/(1 − γ) makes sense: an algorithm that goes there has begun to believe itself.
+        """
+        if not keeps(self._live):
+            raise ValueError("max_q: this agent keeps no transitions; make it with replay=gqlab.Replay()")
+        return largest_value(self._live, self.theta_average, self.encoder, self.n_actions)
+
+    @property
+    def theta_average(self) -> FloatArray:
+        """θ̄, by which the agent acts."""
+        raise NotImplementedError
 
     def learn_from(self, data: Transitions) -> Any:
         """Keep the transitions of a log as if they had been made here, and learn from them: then go on live.
@@ -191,6 +209,20 @@ def transitions_of(live: Live, n_actions: int) -> Transitions:
     )  # fmt: skip
     made.description = "an agent's buffer"
     return made
+
+
+def largest_value(live: Live, theta: FloatArray, encoder: Any, n_actions: int) -> float:
+    """max |Q| over the observations that are kept, encoded as they stand in the table; 0 where there is none."""
+    first, end = first_needed(live, n_actions), live.stream.marks.item(OBSERVATIONS)
+    offset, width, found = live.offset.item(), encoder.n_active_, 0.0
+    for k in range(first, end, ROWS_AT_ONCE):
+        rows = slice(k * width, min(end, k + ROWS_AT_ONCE) * width)
+        if encoder.kind == "binary":
+            q = encoder.value_ * theta[:, live.places[rows].reshape(-1, width)].sum(axis=2)
+        else:
+            q = theta @ live.value[rows].reshape(-1, width).T
+        found = max(found, float(np.abs(q + offset).max()))
+    return found
 
 
 def entries_of(vector: Any) -> FloatArray:

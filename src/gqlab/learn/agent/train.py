@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import math
+import shutil
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +17,10 @@ from gqlab.algorithms import Algorithm
 from gqlab.algorithms.schedules import LinearDecay
 from gqlab.learn.agent.agent import Agent
 from gqlab.learn.agent.callbacks import Callback
+from gqlab.learn.agent.replay import Replay
+from gqlab.learn.agent.segments import FOLDER
+from gqlab.learn.agent.thresholds import steps_to_threshold
+from gqlab.learn.environments import limited_env
 from gqlab.learn.playing import Evaluation
 from gqlab.support.files import check_writable, write_whole
 
@@ -33,6 +41,9 @@ class Plan:
     steps: int
     every: int  # steps between two checkpoints, each with an evaluation
     n_episodes: int  # of the evaluation at the end; of those on the way a fifth
+    replay: Replay | None = None
+    initial_value: float = 0.0
+    threshold: float | None = None  # the mean return from which on it counts as solved; it decides nothing
 
     def settings(self) -> dict[str, Any]:
         """What must be the same for a folder's run to be resumed: everything but how far it goes."""
@@ -45,6 +56,8 @@ class Plan:
             "seed": self.seed,
             "every": self.every,
             "n_episodes": self.n_episodes,
+            "replay": None if self.replay is None else self.replay.to_dict(),
+            "initial_value": self.initial_value,
         }
 
 
@@ -59,12 +72,12 @@ class Checkpoints(Callback):
         self.history = [row for row in read_history(self.folder) if row["steps"] <= agent.num_timesteps]
 
     def on_step(self, agent: Agent) -> None:
-        returns = agent.evaluate(n_episodes=max(1, self.plan.n_episodes // 5), seed=EVALUATION + self.plan.seed).returns
+        returns = evaluated(agent, self.plan, max(1, self.plan.n_episodes // 5)).returns
         row = {"steps": agent.num_timesteps, "mean": returns.mean(), "least": returns.min(), "largest": returns.max()}
         self.history.append({name: float(value) for name, value in row.items()})
         text = json.dumps(self.history, indent=1)
         write_whole(self.folder / "evaluations.json", lambda file: file.write(text.encode()))
-        agent.save(self.folder / "agent.npz")
+        agent.checkpoint(self.folder / "agent.npz")
 
 
 def read_history(folder: Path) -> list[dict[str, float]]:
@@ -85,8 +98,16 @@ def agent_in(folder: Path, plan: Plan) -> Agent:
             )
     if (folder / "agent.npz").exists():
         return Agent.load(folder / "agent.npz")
-    how = {"discount": plan.discount, "epsilon": plan.epsilon, "seed": plan.seed}
-    agent = Agent(plan.env, plan.encoder, plan.algorithm, **how)  # type: ignore[arg-type]
+    agent = Agent(
+        plan.env,
+        plan.encoder,
+        plan.algorithm,
+        discount=plan.discount,
+        epsilon=plan.epsilon,
+        seed=plan.seed,
+        replay=plan.replay,
+        initial_value=plan.initial_value,
+    )
     write_whole(path, lambda file: file.write(wanted.encode()))  # what cannot be begun leaves the folder free
     return agent
 
@@ -98,8 +119,23 @@ def train(plan: Plan, folder: Path, progress: bool) -> tuple[Agent, Evaluation]:
     left = max(0, plan.steps - agent.num_timesteps)
     agent.learn(left, Checkpoints(plan, folder), progress=progress and left > 0, log=folder)
     agent.save(folder / "agent.npz")
+    shutil.rmtree(folder / FOLDER, ignore_errors=True)  # what the checkpoints on the way had there is in that file
     agent.model.save(folder / "model.npz")
-    return agent, agent.evaluate(n_episodes=plan.n_episodes, seed=EVALUATION + plan.seed)
+    return agent, evaluated(agent, plan, plan.n_episodes)
+
+
+def evaluated(agent: Agent, plan: Plan, n_episodes: int) -> Evaluation:
+    """The greedy policy, in an environment whose episodes all end."""
+    with contextlib.closing(limited_env(plan.env)) as env:
+        return agent.evaluate(env, n_episodes, seed=EVALUATION + plan.seed)
+
+
+def solved_after(plan: Plan, history: Sequence[dict[str, float]]) -> float:
+    """The steps of the first evaluation on the way that reaches the threshold, if the next two do too; else ∞."""
+    if plan.threshold is None:
+        return math.inf
+    steps, means = ([row[name] for row in history] for name in ("steps", "mean"))
+    return steps_to_threshold(steps, means, plan.threshold)
 
 
 def running_mean(values: Any, n: int) -> Any:

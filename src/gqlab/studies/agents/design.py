@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gqlab.algorithms import QRC, Algorithm, GreedyGQ, QLearning, Sarsa, VRGreedyGQ
-from gqlab.learn.agent.presets import ENCODERS
+from gqlab.learn.agent.presets import PRESETS
 
 DISCOUNT = 0.99
 EPSILON = 0.1
@@ -33,20 +33,24 @@ class Environment:
 
 ENVIRONMENTS: Mapping[str, Environment] = {
     "MountainCar-v0": Environment(
-        100_000, -110.0, "16 tilings of 8 × 8", ENCODERS["MountainCar-v0"], "−100.8 (120k steps)"
+        100_000, -110.0, "16 tilings of 8 × 8", PRESETS["MountainCar-v0"].encoder, "−100.8 (120k steps)"
     ),
     "CartPole-v1": Environment(
-        50_000, 475.0, "8 tilings of 8 × 8 for each pair", ENCODERS["CartPole-v1"], "500 (50k steps)"
+        50_000, 475.0, "8 tilings of 8 × 8 for each pair", PRESETS["CartPole-v1"].encoder, "500 (50k steps)"
     ),
     "Acrobot-v1": Environment(
         100_000,
         -100.0,
         "8 tilings of 10⁴ for both angles, and for each with both speeds",
-        ENCODERS["Acrobot-v1"],
+        PRESETS["Acrobot-v1"].encoder,
         "−76.6 (100k steps)",
     ),
     "LunarLander-v3": Environment(
-        300_000, 100.0, "4 tilings of 6³ for each of nine triples", ENCODERS["LunarLander-v3"], "154.4 (v2, 100k steps)"
+        300_000,
+        100.0,
+        "4 tilings of 6³ for each of nine triples",
+        PRESETS["LunarLander-v3"].encoder,
+        "154.4 (v2, 100k steps)",
     ),
 }
 

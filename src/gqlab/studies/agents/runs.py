@@ -33,7 +33,7 @@ class Learner:
     def arguments(self) -> dict[str, Any]:
         """Of :class:`gqlab.Agent`."""
         if self.step_size is None:
-            return preset_of(self.environment)
+            return preset_of(self.environment).arguments()
         return {
             "encoder": ENVIRONMENTS[self.environment].encoder,
             "algorithm": ALGORITHMS[self.row](self.step_size),

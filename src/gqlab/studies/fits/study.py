@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from gqlab.studies.fits.runs import LOGS, PASSES, RIVALS, ROWS, STEP_SIZES, measure
+from gqlab.studies.fits.runs import LOGS, PASSES, RIVALS, ROWS, STEP_SIZES, FitRival, measure
 from gqlab.studies.intervals import student_of_ratios
 from gqlab.studies.keys import Call
 from gqlab.studies.page import Table, number, whole_page
@@ -30,17 +30,20 @@ class FitStudy(Study):
 
     name = "fits"
 
-    def places(self) -> list[tuple[tuple[str, int, int], str]]:
+    def places(self) -> list[tuple[tuple[str, int, int], FitRival]]:
         """What every call is of."""
-        return [(log, rival.name) for log in self.logs for rival in RIVALS]
+        return [(log, rival) for log in self.logs for rival in RIVALS]
 
     def calls(self) -> list[Call]:
-        return [Call(measure, (*log, name), f"{log[0]} {log[2]}, {name}") for log, name in self.places()]
+        return [
+            Call(measure, (*log, rival.name, rival.rows), f"{log[0]} {log[2]}, {rival.label}")
+            for log, rival in self.places()
+        ]
 
     def gather(self, results: Sequence[Result]) -> Found:
         found: Found = {}
-        for (log, name), result in zip(self.places(), results, strict=True):
-            found.setdefault(f"{log[0]}, seed {log[2]}", {})[name] = result["gradient"]
+        for (log, rival), result in zip(self.places(), results, strict=True):
+            found.setdefault(f"{log[0]}, seed {log[2]}", {})[rival.label] = result["gradient"]
         return found
 
     def write(self, gathered: Found, folder: Path) -> str:
@@ -66,7 +69,7 @@ def found_table(found: Found) -> Table:
     for log, by_name in found.items():
         cells = [f"{number(best(values))} (η = {STEP_SIZES[_best_place(values)]:g})" for values in by_name.values()]
         rows.append([log, *cells])
-    return Table(["log", *(rival.name for rival in RIVALS)], rows)
+    return Table(["log", *(rival.label for rival in RIVALS)], rows)
 
 
 def _best_place(values: list[float | None]) -> int:
@@ -75,11 +78,11 @@ def _best_place(values: list[float | None]) -> int:
 
 def ratios(found: Found) -> dict[str, dict[str, Any]]:
     """The geometric mean over logs of each algorithm's ratio to VR-Greedy-GQ, with its interval."""
-    base, out = RIVALS[0].name, {}
+    base, out = RIVALS[0].label, {}
     for rival in RIVALS[1:]:
-        logs = np.array([np.log(best(each[rival.name]) / best(each[base])) for each in found.values()])
+        logs = np.array([np.log(best(each[rival.label]) / best(each[base])) for each in found.values()])
         mean = student_of_ratios(logs)
-        out[rival.name] = {"ratio": mean.mean, "low": mean.low, "high": mean.high, "logs": mean.n}
+        out[rival.label] = {"ratio": mean.mean, "low": mean.low, "high": mean.high, "logs": mean.n}
     return out
 
 

@@ -1,0 +1,37 @@
+"""The study of replay on the framework: its calls, and what is gathered from them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from gqlab.studies.keys import Call
+from gqlab.studies.replay.design import Part
+from gqlab.studies.replay.runs import label_of, learners_of, measure
+from gqlab.studies.replay.statistics import Entries, entries_of
+from gqlab.studies.study import Result, Study
+
+
+@dataclass(frozen=True)
+class ReplayStudy(Study):
+    """How many steps agents need that learn again from what they keep, and what makes the difference."""
+
+    design: Mapping[str, Part]
+
+    name = "replay"
+
+    def calls(self) -> list[Call]:
+        return [
+            Call(measure, (one,), label_of(place), cost=one.budget * (3 if one.environment == "Acrobot-v1" else 1))
+            for place, one in learners_of(self.design)
+        ]
+
+    def gather(self, results: Sequence[Result]) -> Entries:
+        places = [place for place, _ in learners_of(self.design)]
+        return entries_of(dict(zip(places, results, strict=True)))
+
+    def write(self, gathered: Entries, folder: Path) -> str:
+        from gqlab.studies.replay.report import write_report
+
+        return write_report(gathered, self.design, folder)
