@@ -291,6 +291,7 @@ def test_pessimism_keeps_away_from_what_the_log_does_not_hold():
     assert careful.q([0.0])[2] == pytest.approx(min(reward), rel=1e-6)
 
 
+@pytest.mark.long
 def test_an_agent_that_refits_can_be_pessimistic():
     encoder = gq.Fourier(1, low=[-2.4, -3, -0.21, -3], high=[2.4, 3, 0.21, 3])
     agent = gq.Agent("CartPole-v1", encoder, gq.FittedQ(pessimism=1.0), discount=0.9, replay=gq.Refit(every=100))

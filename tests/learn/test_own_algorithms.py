@@ -321,6 +321,7 @@ class EpsilonSoftmax(gq.Operator):
         return (1 - self.epsilon) * gq.Softmax(self.sigma).weights(q) + self.epsilon / q.shape[-1]
 
 
+@pytest.mark.long
 def test_an_operator_of_ones_own_runs_in_fit_and_agents():
     target = EpsilonSoftmax(2.0, 0.1)
     encoder = encoder_of("sparse")

@@ -36,6 +36,7 @@ def test_every_environment_has_both_presets(replay):
         assert (agent.replay is not None) == replay
 
 
+@pytest.mark.long
 def test_a_discrete_environment_is_learned_with_its_preset():
     agent = gq.Agent.preset("CliffWalking-v1", replay=True).learn(2000)
     assert agent.evaluate(limited_env("CliffWalking-v1"), 1).mean == -13  # the shortest way

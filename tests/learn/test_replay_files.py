@@ -168,7 +168,13 @@ AGENTS = {
 }
 
 
-@pytest.mark.parametrize("name", [*AGENTS])
+#: Each compiles a step of its own.
+LONG_AGENTS = ("batches", "VR")
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.long] * (name in LONG_AGENTS)) for name in AGENTS]
+)
 def test_every_array_of_whole_numbers_has_a_range(tmp_path, name):
     algorithm, replay = AGENTS[name]
     agent = agent_of(replay, algorithm).learn(75)

@@ -27,7 +27,7 @@ from gqlab.studies.replay.design import (
     ROWS,
     SCANNED,
     WORST,
-    Part,
+    ReplayPart,
 )
 from gqlab.studies.replay.runs import ReplayRun, best_mean, best_policy, learner, learners_of, measure
 from gqlab.studies.replay.statistics import criteria_values, entries_of, judge_all, n_solve
@@ -37,7 +37,7 @@ from helpers.study_files import everything
 
 #: A design that needs little compiled code: no features but one-hot ones.
 ONLINE = "Q-learning, the same features"
-TINY = {"discrete": Part(("CliffWalking-v1",), (BASE, ONLINE), range(2095, 2097), share=0.05)}
+TINY = {"discrete": ReplayPart(("CliffWalking-v1",), (BASE, ONLINE), range(2095, 2097), share=0.05)}
 
 
 # --- The design -----------------------------------------------------------------------------------------------------
@@ -130,6 +130,7 @@ def test_a_run_is_checked_on_the_way_and_ends_when_it_is_decided():
     assert (found["max_q"] > 0).all()
 
 
+@pytest.mark.long
 def test_max_q_is_the_largest_value_of_the_model_over_the_buffer():
     for encoder in (gq.TileCoder(n_tilings=4, bins=4), gq.Fourier(2)):
         replay = gq.Replay(updates=2, n_step=3)
@@ -203,6 +204,7 @@ def test_what_is_written_has_the_tables_and_is_one_page(tmp_path):
 # --- The whole ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_a_study_goes_on_from_what_is_finished_and_every_engine_leaves_the_same_bytes(tmp_path):
     done = run_study(ReplayStudy(TINY), tmp_path / "threads", How(progress=False))
     assert (done.n_calls, done.n_computed) == (4, 4)

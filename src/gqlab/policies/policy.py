@@ -115,7 +115,7 @@ def as_policy(
            [0.5, 0.5]])
     >>> as_policy("target", lambda rows: np.ones((len(rows), 2)), n_actions=2).probabilities(np.zeros((3, 4)))
     Traceback (most recent call last):
-    ValueError: target(observations)[0] sums to 2, expected 1
+    gqlab.support.checks.RowError: target(observations)[0] sums to 2, expected 1
     """
     made = _policy(name, value, n_actions, q, expected)
     if made.n_actions != n_actions:

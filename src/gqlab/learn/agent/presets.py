@@ -92,9 +92,9 @@ REPLAYING_PRESETS: Mapping[str, Preset] = {
     ),
     "Acrobot-v1": Preset(
         Fourier(3, max_interactions=2),
-        SAGAQLearning(0.25),
+        SAGAQLearning(0.5),
         LinearDecay(0.01, 0.01),
-        replay=Replay(updates=16, n_step=5, size=3000, average=0.0005),
+        replay=Replay(updates=16, n_step=5, size=2000, average=0.0002),
         initial_value=-40.0,
     ),
     "LunarLander-v3": Preset(

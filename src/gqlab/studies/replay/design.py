@@ -90,7 +90,7 @@ UNCORRECTED = ("without the correction", "without the correction and variance re
 
 
 @dataclass(frozen=True)
-class Part:
+class ReplayPart:
     """Rows on environments, with seeds: each at its own step size up to the whole budget, or a scan of step sizes."""
 
     environments: tuple[str, ...]
@@ -108,22 +108,24 @@ SCANNED = tuple(row for row in ROWS if row not in FIXED_ROWS)
 SEEDS = range(200, 210)
 
 #: Everything: about 50 minutes of one core.
-FULL: Mapping[str, Part] = {
-    "main": Part(CLASSIC, MAIN, SEEDS),
-    "step sizes": Part(CLASSIC, SCANNED, range(200, 203), FACTORS, scans=True),
-    "values": Part(("CartPole-v1",), (*CORRECTED, *UNCORRECTED), SEEDS, discounts=(0.95, 0.99)),
-    "lander": Part(("LunarLander-v3",), (BASE,), SEEDS, share=1 / WORST),  # its steps are slow: no more than the bound
-    "discrete": Part(("Taxi-v4", "CliffWalking-v1"), (BASE, "Q-learning, the same features"), SEEDS),
+FULL: Mapping[str, ReplayPart] = {
+    "main": ReplayPart(CLASSIC, MAIN, SEEDS),
+    "step sizes": ReplayPart(CLASSIC, SCANNED, range(200, 203), FACTORS, scans=True),
+    "values": ReplayPart(("CartPole-v1",), (*CORRECTED, *UNCORRECTED), SEEDS, discounts=(0.95, 0.99)),
+    "lander": ReplayPart(
+        ("LunarLander-v3",), (BASE,), SEEDS, share=1 / WORST
+    ),  # its steps are slow: no more than the bound
+    "discrete": ReplayPart(("Taxi-v4", "CliffWalking-v1"), (BASE, "Q-learning, the same features"), SEEDS),
 }
 
 #: To try the command: other seeds, and few of them.
-QUICK: Mapping[str, Part] = {
-    "main": Part(("CartPole-v1", "MountainCar-v0"), MAIN, range(2090, 2092), share=0.25),
-    "step sizes": Part(("CartPole-v1",), SCANNED, range(2090, 2091), (0.5, 1.0), scans=True, share=0.5),
-    "values": Part(
+QUICK: Mapping[str, ReplayPart] = {
+    "main": ReplayPart(("CartPole-v1", "MountainCar-v0"), MAIN, range(2090, 2092), share=0.25),
+    "step sizes": ReplayPart(("CartPole-v1",), SCANNED, range(2090, 2091), (0.5, 1.0), scans=True, share=0.5),
+    "values": ReplayPart(
         ("CartPole-v1",), (CORRECTED[0], UNCORRECTED[0]), range(2090, 2092), (1.0,), (0.95, 0.99), share=0.25
     ),
-    "discrete": Part(("CliffWalking-v1",), (BASE, "Q-learning, the same features"), range(2090, 2092), share=0.5),
+    "discrete": ReplayPart(("CliffWalking-v1",), (BASE, "Q-learning, the same features"), range(2090, 2092), share=0.5),
 }
 
 

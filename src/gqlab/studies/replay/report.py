@@ -11,14 +11,14 @@ from typing import Any
 
 from gqlab.studies.decisions.statistics import CriterionVerdict
 from gqlab.studies.page import Table, figure, fixed, whole_page
-from gqlab.studies.replay.design import ENVIRONMENTS, FULL, N_EPISODES, ROWS, Part
+from gqlab.studies.replay.design import ENVIRONMENTS, FULL, N_EPISODES, ROWS, ReplayPart
 from gqlab.studies.replay.statistics import Entries, RowRuns, judge_all, n_solve
 from gqlab.studies.study import write_texts
 
 TITLE = "Learning again from what was seen"
 
 
-def write_report(entries: Entries, design: Mapping[str, Part], folder: Path) -> str:
+def write_report(entries: Entries, design: Mapping[str, ReplayPart], folder: Path) -> str:
     """All files; the text for a terminal."""
     from gqlab.studies.replay.figure import write_figure
 
@@ -45,7 +45,7 @@ def solved_text(runs: RowRuns) -> str:
     return f"{steps_text(runs.median)} ({steps_text(runs.worst)})" + (", diverged" if runs.diverged else "")
 
 
-def tables(entries: Entries, design: Mapping[str, Part]) -> dict[str, Table]:
+def tables(entries: Entries, design: Mapping[str, ReplayPart]) -> dict[str, Table]:
     """Title ↦ table, of what the design has."""
     made: dict[str, Table] = {}
     for name in ("main", "lander", "discrete"):
@@ -60,7 +60,7 @@ def tables(entries: Entries, design: Mapping[str, Part]) -> dict[str, Table]:
     return made
 
 
-def _title(name: str, part: Part) -> str:
+def _title(name: str, part: ReplayPart) -> str:
     n = len(part.seeds)
     what = {
         "main": "Steps to threshold",
@@ -74,7 +74,7 @@ def _title(name: str, part: Part) -> str:
     return f"{what}: {each}, {n} seed{'s' if n > 1 else ''}"
 
 
-def _steps_table(entries: Entries, name: str, part: Part) -> Table:
+def _steps_table(entries: Entries, name: str, part: ReplayPart) -> Table:
     header = ["", *(f"{env}{_threshold(env)}" for env in part.environments)]
     rows = [[row, *(solved_text(entries[name, env, row, None, 1.0]) for env in part.environments)] for row in part.rows]
     return Table(header, rows)
@@ -85,7 +85,7 @@ def _threshold(environment: str) -> str:
     return "" if wanted is None else f" ≥ {fixed(wanted, 0)}"
 
 
-def _scan_table(entries: Entries, part: Part) -> Table:
+def _scan_table(entries: Entries, part: ReplayPart) -> Table:
     header = [""]
     for env in part.environments:
         header += [f"{env}, within {ENVIRONMENTS[env].bound:,}", "steps"]
@@ -100,7 +100,7 @@ def _scan_table(entries: Entries, part: Part) -> Table:
     return Table(header, rows)
 
 
-def _kept_values_table(entries: Entries, part: Part) -> Table:
+def _kept_values_table(entries: Entries, part: ReplayPart) -> Table:
     """Of the rows that keep something."""
     rows = [row for row in part.rows if ROWS[row].kind == "replay"]
     return Table(
@@ -113,7 +113,7 @@ def _value_text(runs: RowRuns) -> str:
     return f"{fixed(runs.median_value, 2)} ({fixed(runs.largest_value, 2)})"
 
 
-def _values_table(entries: Entries, part: Part) -> Table:
+def _values_table(entries: Entries, part: ReplayPart) -> Table:
     header = ["", *(f"γ = {gamma:g}" for gamma in part.discounts)]
     rows = []
     for row in part.rows:

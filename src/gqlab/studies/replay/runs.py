@@ -26,7 +26,7 @@ from gqlab.studies.replay.design import (
     RATIO,
     ROWS,
     WORST,
-    Part,
+    ReplayPart,
 )
 from gqlab.support.checks import FloatArray
 
@@ -82,7 +82,9 @@ def _eta(preset: Preset) -> float:
     return eta
 
 
-def learner(environment: str, row: str, part: Part, factor: float, discount: float | None, seed: int) -> ReplayRun:
+def learner(
+    environment: str, row: str, part: ReplayPart, factor: float, discount: float | None, seed: int
+) -> ReplayRun:
     """The agent of a row."""
     one, env, preset = ROWS[row], ENVIRONMENTS[environment], REPLAYING_PRESETS[environment]
     replays = one.kind == "replay"
@@ -113,7 +115,7 @@ def _or(value: Any, other: Any) -> Any:
 Place = tuple[str, str, str, float | None, float, int]
 
 
-def learners_of(design: Mapping[str, Part]) -> Iterator[tuple[Place, ReplayRun]]:
+def learners_of(design: Mapping[str, ReplayPart]) -> Iterator[tuple[Place, ReplayRun]]:
     """Every run with what it is of."""
     for name, part in design.items():
         for seed in part.seeds:

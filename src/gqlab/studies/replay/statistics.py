@@ -17,7 +17,7 @@ from gqlab.studies.replay.design import (
     CRITERIA,
     ENVIRONMENTS,
     PLAIN,
-    Part,
+    ReplayPart,
 )
 from gqlab.studies.replay.runs import Place
 from gqlab.support.checks import FloatArray
@@ -66,7 +66,7 @@ class RowRuns:
         return self.steps[0][:n], rows.min(axis=0), np.median(rows, axis=0), rows.max(axis=0)
 
 
-#: Part, environment, row, discount, factor ↦ runs.
+#: ReplayPart, environment, row, discount, factor ↦ runs.
 Entries = dict[tuple[str, str, str, float | None, float], RowRuns]
 
 
@@ -94,7 +94,7 @@ def q_bound(environment: str, discount: float | None) -> float:
     return ENVIRONMENTS[environment].r_max / (1 - gamma)
 
 
-def n_solve(entries: Entries, environment: str, row: str, part: Part) -> float:
+def n_solve(entries: Entries, environment: str, row: str, part: ReplayPart) -> float:
     """How many step sizes of a scan solve; NaN: it is not in it."""
     found = [entries.get(("step sizes", environment, row, None, factor)) for factor in part.factors]
     if any(one is None for one in found):
@@ -102,7 +102,7 @@ def n_solve(entries: Entries, environment: str, row: str, part: Part) -> float:
     return sum(one.median <= part.share * ENVIRONMENTS[environment].bound for one in found if one is not None)
 
 
-def criteria_values(entries: Entries, design: Mapping[str, Part]) -> dict[str, float]:
+def criteria_values(entries: Entries, design: Mapping[str, ReplayPart]) -> dict[str, float]:
     """The number of every criterion that the design has runs for."""
     values: dict[str, float] = {}
     for name in CLASSIC:
@@ -124,7 +124,7 @@ def criteria_values(entries: Entries, design: Mapping[str, Part]) -> dict[str, f
     return values
 
 
-def judge_all(entries: Entries, design: Mapping[str, Part]) -> list[CriterionVerdict]:
+def judge_all(entries: Entries, design: Mapping[str, ReplayPart]) -> list[CriterionVerdict]:
     """Every criterion that the design has runs for."""
     values = criteria_values(entries, design)
     found = {name: value for name, value in values.items() if not np.isnan(value)}

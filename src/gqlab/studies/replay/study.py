@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gqlab.studies.keys import Call
-from gqlab.studies.replay.design import Part
+from gqlab.studies.replay.design import ReplayPart
 from gqlab.studies.replay.runs import label_of, learners_of, measure
 from gqlab.studies.replay.statistics import Entries, entries_of
 from gqlab.studies.study import Result, Study
@@ -17,7 +17,7 @@ from gqlab.studies.study import Result, Study
 class ReplayStudy(Study):
     """How many steps agents need that learn again from what they keep, and what makes the difference."""
 
-    design: Mapping[str, Part]
+    design: Mapping[str, ReplayPart]
 
     name = "replay"
 
