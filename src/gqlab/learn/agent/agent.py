@@ -363,11 +363,11 @@ class Agent(Replaying, Policy):
 
     @classmethod
     def preset(cls, env: str, seed: int = 0, *, replay: bool = False) -> Agent:
-        """An agent with an encoder, an algorithm and step sizes that were tested on this environment.
+        """An agent with an encoder, an algorithm and step sizes for this environment.
 
         There are presets for MountainCar-v0, CartPole-v1, Acrobot-v1, LunarLander-v3 (which needs Box2D),
-        FrozenLake8x8-v1, Taxi-v4 and CliffWalking-v1. With ``replay`` they need far fewer steps, each of which costs
-        more, and memory for all of them.
+        FrozenLake8x8-v1, Taxi-v4 and CliffWalking-v1. With ``replay`` they learn from what they have kept: steps cost
+        more, and memory grows with them. docs/learning.md says which were tried, and how far.
 
         Examples
         --------
