@@ -104,6 +104,32 @@ def test_train_goes_further_and_refuses_a_folder_of_another_run(tmp_path, capsys
     assert "holds a run with seed 3, not 4: take another folder" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("name", "change", "message"),
+    [
+        ("evaluations.json", lambda text: text.replace(b'"mean": -2', b'"mean": -1', 1), "not what was written"),
+        ("evaluations.json", lambda text: b"[3]", "not what was written"),
+        ("evaluations.json", lambda text: text[:-9], "evaluations.json is damaged"),
+        ("settings.json", lambda text: None, "settings.json is missing: take another folder"),
+        ("settings.json", lambda text: b"[]", "settings.json is damaged: it holds []"),
+        ("settings.json", lambda text: b"[" * 100_000, "settings.json is damaged: nested too deeply"),
+    ],
+)
+def test_train_goes_on_from_nothing_but_what_was_written(name, change, message, tmp_path, capsys):
+    train(tmp_path, "--steps", "1000")
+    text = change((tmp_path / name).read_bytes())
+    (tmp_path / name).unlink()
+    if text is not None:
+        (tmp_path / name).write_bytes(text)
+    capsys.readouterr()
+    with pytest.raises(SystemExit) as end:
+        train(tmp_path, "--steps", "2000")
+    assert end.value.code == 2
+    printed = capsys.readouterr().err
+    assert printed.count("\n") == 1
+    assert message in printed
+
+
 BAD = [
     (["train", "NoSuch-v0"], "env is 'NoSuch-v0'"),
     (["train", "LunarLanderContinuous-v9"], "env is"),

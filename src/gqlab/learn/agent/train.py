@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import math
 import shutil
@@ -22,10 +23,14 @@ from gqlab.learn.agent.segments import FOLDER
 from gqlab.learn.agent.thresholds import steps_to_threshold
 from gqlab.learn.environments import limited_env
 from gqlab.learn.playing import Evaluation
-from gqlab.support.files import check_writable, write_whole
+from gqlab.support import checks
+from gqlab.support.files import check_writable, one_line, open_regular, write_whole
 
 #: The evaluations on the way and at the end have seeds of their own.
 EVALUATION = 50_000
+
+#: What is kept of an evaluation on the way.
+EVALUATED = ("steps", "mean", "least", "largest")
 
 
 @dataclass(frozen=True)
@@ -75,26 +80,61 @@ class Checkpoints(Callback):
         returns = evaluated(agent, self.plan, max(1, self.plan.n_episodes // 5)).returns
         row = {"steps": agent.num_timesteps, "mean": returns.mean(), "least": returns.min(), "largest": returns.max()}
         self.history.append({name: float(value) for name, value in row.items()})
-        text = json.dumps(self.history, indent=1)
+        text = json.dumps(_sealed(self.history), indent=1)
         write_whole(self.folder / "evaluations.json", lambda file: file.write(text.encode()))
         agent.checkpoint(self.folder / "agent.npz")
 
 
 def read_history(folder: Path) -> list[dict[str, float]]:
-    """The evaluations of a folder's run."""
+    """The evaluations of a folder's run; ``ValueError`` where they are not what was written."""
     path = folder / "evaluations.json"
-    return list(json.loads(path.read_bytes())) if path.exists() else []
+    if not path.exists():
+        return []
+    found = _read_json(path, list)
+    try:
+        rows = [{name: float(row[name]) for name in EVALUATED} for row in found]
+    except (KeyError, TypeError, ValueError):
+        rows = []
+    if _sealed(rows) != found:
+        raise ValueError(f"{path} is damaged: its content is not what was written; remove it or take another folder")
+    return rows
+
+
+def _sealed(rows: Sequence[dict[str, float]]) -> list[dict[str, Any]]:
+    """Every row with a digest of itself and of all before it."""
+    seal, sealed = hashlib.sha256(), []
+    for row in rows:
+        seal.update(json.dumps(row).encode())
+        sealed.append({**row, "digest": seal.hexdigest()})
+    return sealed
+
+
+def _read_json(path: Path, kind: type) -> Any:
+    """A file's document, which must be a ``kind``."""
+    try:
+        with open_regular(path) as file:
+            found = json.loads(file.read())
+    except (ValueError, RecursionError) as error:
+        reason = "nested too deeply" if isinstance(error, RecursionError) else one_line(error)
+        raise ValueError(f"{path} is damaged: {reason}; take another folder") from None
+    if not isinstance(found, kind):
+        raise ValueError(f"{path} is damaged: it holds {checks.shown(found)}; take another folder")
+    return found
 
 
 def agent_in(folder: Path, plan: Plan) -> Agent:
     """The agent of a folder where it was left; a new one in an empty folder."""
     path = folder / "settings.json"
     wanted = json.dumps(plan.settings(), indent=1)
-    found, given = json.loads(path.read_bytes() if path.exists() else wanted), json.loads(wanted)
+    given = json.loads(wanted)
+    if not path.exists() and (folder / "agent.npz").exists():
+        raise ValueError(f"out: {folder} holds an agent, but its {path.name} is missing: take another folder")
+    found = _read_json(path, dict) if path.exists() else given
     for name, value in given.items():
         if found.get(name) != value:
             raise ValueError(
-                f"out: {folder} holds a run with {name} {found.get(name)}, not {value}: take another folder"
+                f"out: {folder} holds a run with {name} {checks.shown(found.get(name))}, not {checks.shown(value)}: "
+                "take another folder"
             )
     if (folder / "agent.npz").exists():
         return Agent.load(folder / "agent.npz")
@@ -115,6 +155,7 @@ def agent_in(folder: Path, plan: Plan) -> Agent:
 def train(plan: Plan, folder: Path, progress: bool) -> tuple[Agent, Evaluation]:
     """Learn until ``plan.steps``, from where the folder's run stands; the agent, and its greedy policy measured."""
     check_writable(folder)
+    read_history(folder)  # what is damaged is refused before anything is written
     agent = agent_in(folder, plan)
     left = max(0, plan.steps - agent.num_timesteps)
     agent.learn(left, Checkpoints(plan, folder), progress=progress and left > 0, log=folder)
