@@ -225,6 +225,16 @@ def test_a_name_that_was_given_up_is_answered_by_the_new_one():
         assert re.search(rf"`gq\.{old}\b[^|]*\|[^|]*`gq\.{re.escape(new)}\b", changes), (old, new)
 
 
+def test_the_version_is_behind_the_last_release():
+    """Where there are changes that are not released, the version is none of a release: files and bug reports name it."""
+    changes = (PACKAGE.parents[1] / "CHANGELOG.md").read_text()
+    last = re.findall(r"^## (\d[\d.]*)", changes, re.MULTILINE)[0]
+    assert "\n## Unreleased\n\n###" in changes
+    number, dev, _ = gqlab.__version__.partition(".dev")
+    assert dev
+    assert [int(n) for n in number.split(".")] > [int(n) for n in last.split(".")]
+
+
 def test_the_docstring_of_run_names_every_algorithm():
     public = [name for name, kind in ALGORITHMS.items() if name in gqlab.__all__ and PLACES["cpu"].takes(kind)]
     assert len(public) > 10
