@@ -3,7 +3,7 @@
     u = (A + λI)⁻ᵀ x₀,  w = φᵀu        the density ratio of each row, from the same factorisation
     value = mean V(s₀)                 over the m first states of episodes
     e     = r − v0(1 − γ·live),  κ = unsupported/Σ(1 − γ·live)     v0 is made of rows as well: how it moves the answer
-    se²   = var V(s₀)/m + Σ (wδ + κe)² + Σ w²hσ² + λ²τ²[(Σ_unseen u c)² + Σ_seen u²]
+    se²   = var V(s₀)/m + Σ (wδ + κe)² + Σ w²hσ² + λ²τ²[(Σ_unseen u c)² + Σ_seen u²] + (Σ wδ)²
     unsupported = λ uᵀc                the share of the answer that is the prior's, not the rows'
     ess   = (Σw)²/Σw²                  effective rows
 
@@ -13,9 +13,10 @@
 
     gain = x₀ᵀθ₂ − mean G,  its variance that of ψ − G over m, plus the terms of leverage and prior
 
-V_b is the on-policy solve, and w_b what the states behind the cuts weigh in it. Where the log is thin the policy is
-solved for twice more, pairs that were hardly seen valued at the least and at the most that rewards allow; the interval
-is the hull of the three.
+Σ wδ = λ uᵀ(θ − v0 c) is what shrinking moved the value by, to first order: all of its error where nothing is random.
+V_b is the on-policy solve, and w_b what the states behind the cuts weigh in it. Where the log is thin, or pairs that
+were hardly seen may matter, the policy is solved for twice more, such pairs valued at the least and at the most that
+rewards allow; the interval is the hull of the three.
 """
 
 from __future__ import annotations
@@ -150,7 +151,7 @@ def satterthwaite(parts: list[tuple[float, float]]) -> float:
 
 
 def value_of(side: ComparedPolicy, estimate: float, gram: Gram, c: FloatArray, n: int) -> StudentInterval:
-    """The value of a policy with its standard error: first states, rows with their leverage, prior."""
+    """The value of a policy with its standard error: first states, rows with their leverage, prior, shrinkage."""
     m, numbers = len(side.starts), side.numbers
     lam, tau2 = side.solution.lam, side.solution.tau2
     sigma2 = noise(numbers, n, gram, lam)
@@ -161,6 +162,7 @@ def value_of(side: ComparedPolicy, estimate: float, gram: Gram, c: FloatArray, n
         (numbers["wwdd"], max(rows, 1.0)),
         (numbers["wwh"] * sigma2, left),
         (prior_variance(side.u, c, gram.seen, lam, tau2), np.inf),
+        (float(side.refined.mean() - side.starts.mean()) ** 2, np.inf),
     ]
     return StudentInterval(estimate, float(np.sqrt(sum(variance for variance, _ in parts))), satterthwaite(parts))
 

@@ -15,6 +15,7 @@ from gqlab.judge.estimates import ComparedPolicy, Estimate, Estimates, StudentIn
 from gqlab.judge.features import Features
 from gqlab.judge.rows import MOST_LEARNED, LogLook, blocks, parts, sample_piece
 from gqlab.judge.sums import (
+    UNSEEN,
     LogMoments,
     Matrices,
     PolicyMoments,
@@ -28,6 +29,11 @@ from gqlab.learn.fit.shared_fit import InOrder
 from gqlab.learn.fit.shrunk import Gram, Shrunk, System, constant, extremes, shrunk
 from gqlab.support.checks import FloatArray
 from gqlab.tasks.base import Engine, Task
+
+
+#: Pairs that were hardly seen are bracketed where they may move a value by so many of its standard errors: less than
+#: that costs an interval of 95 % less than one hundredth of its coverage.
+LEAST_MOVE = 0.25
 
 
 class Solved(NamedTuple):
@@ -81,7 +87,7 @@ class Estimator:
         solved = [self.solve(p, sums) for p, sums in enumerate(self.policy_sums)]
         now, returns, sides = self.residuals(solved, base, (behavior.theta, u_tail))
         first = [self.estimate(one, side, base, sides, returns) for one, side in zip(solved, sides, strict=True)]
-        bracketed = self.bracket(solved, [one.thin for one in first])
+        bracketed = self.bracket(solved, first)
         if bracketed:
             _, _, more = self.residuals(bracketed, None, (behavior.theta, u_tail))
             for one, side in zip(bracketed, more, strict=True):
@@ -154,17 +160,31 @@ class Estimator:
         solution = shrunk(system, gram, squares)
         return solution, solution.factor.solve(self.log.tail / self.seen.n_episodes, transposed=True)
 
-    def bracket(self, solved: list[Solved], thin: list[bool]) -> list[Solved]:
-        """Thin policies again, with pairs that were hardly seen at the least and at the most that rewards allow."""
-        inverses = {p: solved[p].inverse for p, is_thin in enumerate(thin) if is_thin}
+    def bracket(self, solved: list[Solved], first: list[Estimate]) -> list[Solved]:
+        """Policies again, with pairs that were hardly seen at the least and at the most that rewards allow.
+
+        Those of which the log is thin, and those that come to such pairs so often that it matters.
+        """
+        inverses = {one.policy: one.inverse for one in solved if self.may_be_unseen(one.inverse)}
         sums: dict[int, Any] = dict.fromkeys(inverses)
         for part in self.each(passes.kept_pass, inverses) if inverses else ():
             sums = {p: added(total, part[p]) for p, total in sums.items()}
         return [
             self.solve(p, total, solved[p].solution.lam, extreme)
             for p, total in sums.items()
+            if first[p].thin or self.matters(solved[p], total, first[p])
             for extreme in self.extremes
         ]
+
+    def may_be_unseen(self, inverse: FloatArray) -> bool:
+        """Whether some pair may have been hardly seen: certain where a state has one feature."""
+        return inverse.ndim == 3 or bool((inverse * self.m.features.value**2 > UNSEEN).any())
+
+    def matters(self, one: Solved, sums: PolicyMoments, found: Estimate) -> bool:
+        """Whether pairs that were hardly seen, at such values as rewards allow, may move the value by LEAST_MOVE."""
+        comes = float(one.u @ sums.lost) + sums.start_lost / self.seen.n_episodes  # Σ γ^t P(such a pair at t)
+        least, most = self.extremes
+        return abs(comes) * (most - least) > LEAST_MOVE * found.values[0].se
 
     # --- Residuals ---------------------------------------------------------------------------------------------------
 
@@ -222,6 +242,6 @@ class Estimator:
 
 
 def worth(seen: LogLook, discount: float, reward_range: tuple[float, float] | None) -> tuple[float, float]:
-    """The least and the most that an action may be worth."""
+    """The least and the most that an action may be worth; it may end an episode, though no row of the log does."""
     length = 1 / (1 - discount) if discount < 1 else float(seen.longest)
-    return extremes(*(reward_range or (seen.least, seen.most)), length, seen.n_terminated > 0)
+    return extremes(*(reward_range or (seen.least, seen.most)), length, ends=True)
