@@ -11,15 +11,20 @@ import matplotlib
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+from scipy import stats
 
 import gqlab as gq
 from gqlab.judge import misfit as misfits
 from gqlab.judge.bound import efficiency_bound
 from gqlab.judge.deciding import holm
+from gqlab.judge.estimator import Estimator
+from gqlab.judge.features import features_of
 from gqlab.judge.importance import Walk, weighed
 from gqlab.judge.labels import matched
+from gqlab.judge.rows import look
 from gqlab.judge.simulated import sampled_log
 from gqlab.mdp.values import action_value, optimal_value
+from gqlab.policies import as_policy
 
 S, A = 6, 3
 GARNET = gq.garnet(S, A, 3, discount=0.9, seed=33)
@@ -94,6 +99,32 @@ def test_holm_is_harder_to_please_than_each_bound_alone():
     assert holm([(0.01, 0.99), (0.02, 0.98), (0.9, 0.1)], 0.05) == ["better", "better", "cannot say"]
     assert holm([(0.02, 0.98), (0.03, 0.97)], 0.05) == ["better", "better"]
     assert holm([(0.03, 0.97), (0.97, 0.03)], 0.05) == ["cannot say", "cannot say"]
+
+
+@pytest.mark.parametrize("confidence", [0.8, 0.95])
+def test_intervals_of_values_have_two_sides_and_bounds_of_gains_one(confidence):
+    """A bound is the estimate, and as many standard errors as Student's t says of that probability."""
+    row = gq.decide(LOG, {"best": BEST}, 0.9, features="tabular", confidence=confidence)["best"]
+    seen = look(LOG, 0)
+    made = features_of("tabular", LOG, np.asarray(seen.sample.observations, float), 0)
+    found = Estimator(LOG, seen, made, [as_policy("best", BEST, A)], 0.9).estimates().policies[0]
+    value, gain = found.values[0], found.gains[0]
+    reach = stats.t.ppf((1 + confidence) / 2, value.df) * value.se
+    assert (row.low, row.high) == (pytest.approx(value.estimate - reach), pytest.approx(value.estimate + reach))
+    reach = stats.t.ppf(confidence, gain.df) * gain.se
+    assert (row.gain_low, row.gain_high) == (pytest.approx(gain.estimate - reach), pytest.approx(gain.estimate + reach))
+
+
+def test_models_functions_tables_and_agents_are_policies_alike():
+    encoder = gq.Fourier(1, low=[-5, -4, -0.5, -4], high=[5, 4, 0.5, 4])
+    agent = gq.Agent("CartPole-v1", encoder, gq.QLearning(0.01), seed=0)
+    data = gq.collect("CartPole-v1", n_steps=600, seed=0)
+    given = {"agent": agent, "model": agent.model, "function": lambda rows: agent.model.probabilities(rows)}
+    rows = list(gq.decide(data, given, 0.9).values())
+    assert rows[0].value == rows[1].value == rows[2].value
+    assert gq.decide(LOG, {"same": BEST, "table": gq.FixedPolicy(BEST)}, 0.9)["same"].value == pytest.approx(
+        gq.decide(LOG, {"same": lambda rows: BEST[rows[:, 0].astype(int)]}, 0.9)["same"].value
+    )
 
 
 def test_gains_over_another_policy():
