@@ -236,7 +236,7 @@ def test_the_command_s_options(capsys: pytest.CaptureFixture[str]) -> None:
     values = json.loads(capsys.readouterr().out)
     assert values["sampling"] == "iid"
     assert values["radius_omega"] == pytest.approx(values["sharp"]["omega_star"]["value"])
-    assert [statement["name"] for statement in values["statements"]] == ["interior", "projected"]
+    assert [statement["name"] for statement in values["statements"]] == ["interior", "projected", "plug-in"]
     assert values["tried"]["attempts"][0]["on_sphere"] > 0
     main(["theory", "garnet", "--algorithm", "greedy-gq", "--epsilon", "0.1", "--radius-omega", "proved"])
     out = capsys.readouterr().out

@@ -17,6 +17,7 @@ from gqlab.theory.analyse import analyse
 from gqlab.theory.choose import Schedule, StepSizes, schedule, step_sizes
 from gqlab.theory.companion import GreedyReport, analyse_greedy
 from gqlab.theory.greedy import GreedyBound, best_greedy
+from gqlab.theory.plugin_bound import PlugIn, plug_in
 from gqlab.theory.practical import Attempt, Practical, Tried, mean_dynamics_step_sizes, try_steps
 from gqlab.theory.repairs import REPAIRS, Repair
 from gqlab.theory.report import Report
@@ -30,6 +31,7 @@ __all__ = [
     "Choice",
     "GreedyBound",
     "GreedyReport",
+    "PlugIn",
     "Practical",
     "Repair",
     "Report",
@@ -46,6 +48,7 @@ __all__ = [
     "least_samples",
     "mapping",
     "mean_dynamics_step_sizes",
+    "plug_in",
     "schedule",
     "sharp_constants",
     "step_sizes",
