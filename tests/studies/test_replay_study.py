@@ -81,7 +81,9 @@ def test_a_row_changes_what_it_says_and_nothing_else():
         for row, kind in kinds.items():
             made = learner(name, row, part, 2.0, None, 200).arguments()
             assert type(made["algorithm"]) is kind
-            assert made["algorithm"].eta_theta == 2 * preset["algorithm"].eta_theta
+            first, given = made["algorithm"].eta_theta, preset["algorithm"].eta_theta
+            falls = isinstance(given, gq.Decay)
+            assert first == (replace(given, eta=2 * given.eta) if falls else 2 * given)
             assert made["replay"] == preset["replay"]
 
 

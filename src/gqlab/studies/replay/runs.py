@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from gqlab.algorithms import Algorithm, GreedyGQ, QLearning, SAGAGreedyGQ, SAGAQLearning, Sarsa, VRGreedyGQ
+from gqlab.algorithms.schedules import Decay
 from gqlab.learn.agent.agent import Agent
-from gqlab.learn.agent.presets import REPLAYING_PRESETS, Preset, preset_of
+from gqlab.learn.agent.presets import REPLAYING_PRESETS, preset_of
 from gqlab.learn.agent.thresholds import HELD, steps_to_threshold
 from gqlab.learn.environments import limited_env, make_env
 from gqlab.learn.playing import evaluate
@@ -61,25 +62,26 @@ class ReplayRun:
         if self.kind == "replay":
             assert preset.replay is not None
             how = replace(preset.replay, n_step=self.n_step, updates=self.updates)
-            return given | {"algorithm": self.algorithm(_eta(preset)), "replay": how}
+            return given | {"algorithm": self.algorithm(preset.algorithm), "replay": how}
         eta = ONLINE_ETA * self.factor
         algorithm = Sarsa(eta, trace=0.9) if self.kind == "Sarsa" else QLearning(eta)
         return given | {"algorithm": algorithm, "replay": None}
 
-    def algorithm(self, eta_theta: float) -> Algorithm:
-        """That of a run with replay, from the preset's step size."""
-        eta = self.factor * eta_theta
+    def algorithm(self, preset: Algorithm) -> Algorithm:
+        """That of a run with replay, from the step size of the preset's."""
+        eta = _times(self.factor, preset.eta_theta)
+        eta_omega = _times(RATIO, eta)
         if self.reduction == "SVRG":
-            return VRGreedyGQ(eta, RATIO * eta, batch_size=500)
+            return VRGreedyGQ(eta, eta_omega, batch_size=500)
         if self.correction:
-            return SAGAGreedyGQ(eta, RATIO * eta) if self.reduction == "SAGA" else GreedyGQ(eta, RATIO * eta)
+            return SAGAGreedyGQ(eta, eta_omega) if self.reduction == "SAGA" else GreedyGQ(eta, eta_omega)
         return SAGAQLearning(eta) if self.reduction == "SAGA" else QLearning(eta)
 
 
-def _eta(preset: Preset) -> float:
-    eta = preset.algorithm.eta_theta
-    assert isinstance(eta, float)
-    return eta
+def _times(factor: float, eta: float | Decay | None) -> float | Decay:
+    """A step size so many times as large."""
+    assert eta is not None
+    return replace(eta, eta=factor * eta.eta) if isinstance(eta, Decay) else factor * eta
 
 
 def learner(
