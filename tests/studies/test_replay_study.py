@@ -14,6 +14,7 @@ import pytest
 import gqlab as gq
 from gqlab.learn.agent.presets import REPLAYING_PRESETS
 from gqlab.studies.replay import report
+from gqlab.studies.replay.beside import read_beside
 from gqlab.studies.replay.design import (
     BASE,
     CLASSIC,
@@ -201,6 +202,37 @@ def test_what_is_written_has_the_tables_and_is_one_page(tmp_path):
     found = json.loads((tmp_path / "replay.json").read_text())
     assert len(found["criteria"]) == len(CRITERIA)
     assert "| replay | 1,000 (1,000) |" in (tmp_path / "replay.md").read_text()
+
+
+def curves_of(seeds: dict[str, Any]) -> str:
+    return json.dumps({"name": "Another library's", "curves": {"CartPole-v1": seeds}})
+
+
+def test_curves_of_another_library_stand_beside_and_decide_nothing(tmp_path):
+    path, steps = tmp_path / "curves.json", [500, 1000, 1500, 2000]
+    seeds = {"0": {"steps": steps, "means": [0, 480, 490, 500]}, "1": {"steps": steps, "means": [0, 0, 0, 500]}}
+    path.write_text(curves_of(seeds))
+    [(place, runs)] = read_beside(path).items()
+    assert place == ("main", "CartPole-v1", "Another library's, 2 seeds", None, 1.0)
+    assert runs.to_threshold.tolist() == [1000, math.inf]
+    ours = entries_of(whole(1000, math.inf, 25.0))
+    both = ours | {place: runs}
+    assert judge_all(both, FULL) == judge_all(ours, FULL)
+    report.write_report(both, FULL, tmp_path)
+    assert "| Another library's, 2 seeds | ∞ (∞) | – | – |" in (tmp_path / "replay.md").read_text()
+    assert "Another library" in (tmp_path / "replay.html").read_text()
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["", "[]", '{"name": "x"}', curves_of({"0": {"steps": [1, 2], "means": [1]}}), curves_of({"0": {"steps": [1]}}),
+     curves_of({"0": {"steps": [1], "means": [math.nan]}}), '{"name": "x", "curves": {"Pong-v0": {"0": {}}}}'],
+)  # fmt: skip
+def test_a_file_without_curves_is_told_in_one_line(tmp_path, content):
+    (tmp_path / "curves.json").write_text(content)
+    with pytest.raises(ValueError, match=r"curves.json holds no curves of agents") as told:
+        read_beside(tmp_path / "curves.json")
+    assert "\n" not in str(told.value)
 
 
 # --- The whole ------------------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from gqlab.plots.style import BLUE, GREEN, GREY, INK, ORANGE, SKY, VERMILION, short, styled
-from gqlab.studies.replay.design import BASE, CORRECTED, ENVIRONMENTS, PLAIN, UNCORRECTED, WORST
+from gqlab.studies.replay.design import BASE, CORRECTED, ENVIRONMENTS, PLAIN, UNCORRECTED
 from gqlab.studies.replay.statistics import Entries
 from gqlab.support.files import write_whole
 
@@ -67,8 +67,9 @@ def _curves(axes: Any, entries: Entries, part: str, env: str) -> None:
         axes.axhline(about.threshold, color=INK, linewidth=0.8, linestyle=":")
     else:
         axes.set_ylim(bottom=-200)
+    axes.set_xscale("log")
+    axes.set_xlim(left=about.every)
     axes.xaxis.set_major_formatter(short)
-    axes.set_xlim(0, WORST * about.bound)
     axes.set(xlabel="steps", ylabel="mean return of a check")
     axes.set_title(env)
 

@@ -76,7 +76,9 @@ def _title(name: str, part: ReplayPart) -> str:
 
 def _steps_table(entries: Entries, name: str, part: ReplayPart) -> Table:
     header = ["", *(f"{env}{_threshold(env)}" for env in part.environments)]
-    rows = [[row, *(solved_text(entries[name, env, row, None, 1.0]) for env in part.environments)] for row in part.rows]
+    names = dict.fromkeys((*part.rows, *(row for of, _, row, *_ in entries if of == name)))  # another library's last
+    found = {row: [entries.get((name, env, row, None, 1.0)) for env in part.environments] for row in names}
+    rows = [[row, *("–" if one is None else solved_text(one) for one in each)] for row, each in found.items()]
     return Table(header, rows)
 
 
@@ -145,7 +147,8 @@ def note() -> str:
     return (
         f"A check is the mean return of the greedy policy over {N_EPISODES} fresh episodes. Steps to threshold are "
         "those of the first check that reaches it, if the next two do too; ∞: not within three times the bound (of "
-        "LunarLander: within it; of presets without replay and of Q-learning: within what they are given)."
+        "LunarLander: within it; of those that learn without replay: within what they are given; they end where it is "
+        "decided, and their curves where the first seed does)."
     )
 
 
