@@ -22,6 +22,7 @@ from gqlab.studies.replay.design import (
     CRITERIA,
     ENVIRONMENTS,
     FACTORS,
+    FIRST,
     FULL,
     PLAIN,
     QUICK,
@@ -48,7 +49,7 @@ def test_the_design_has_ten_fresh_seeds_where_something_must_be_shown():
     spent = [*range(100), *range(1000, 1011), *range(2000, 2100), *range(9100, 9200)]
     for name, part in FULL.items():
         assert not set(part.seeds) & set(spent), name
-        assert set(part.seeds) <= set(range(200, 210)), name
+        assert set(part.seeds) <= set(range(210, 220) if name == "again" else range(200, 210)), name
         assert len(part.seeds) == (3 if name == "step sizes" else 10), name
     assert all(set(part.seeds) <= set(range(2000, 2100)) for part in QUICK.values())
     assert FACTORS[-1] / FACTORS[0] == 16
@@ -67,7 +68,7 @@ def test_a_row_changes_what_it_says_and_nothing_else():
     part = FULL["step sizes"]
     for name in CLASSIC:
         base = learner(name, BASE, part, 1.0, None, 200)
-        preset = REPLAYING_PRESETS[name].arguments()
+        preset = FIRST.get(name, REPLAYING_PRESETS[name]).arguments()
         assert base.arguments() == preset
         assert replace(base, updates=64.0) == learner(name, "64 updates", part, 1.0, None, 200)
         assert replace(base, n_step=1) == learner(name, "one step", part, 1.0, None, 200)
@@ -92,12 +93,20 @@ def test_agents_without_replay_have_the_same_features_and_more_steps():
     part = FULL["main"]
     for name in CLASSIC:
         sarsa = learner(name, "Sarsa(.9), the same features", part, 1.0, None, 200)
-        preset = REPLAYING_PRESETS[name]
+        preset = FIRST.get(name, REPLAYING_PRESETS[name])
         wanted = preset.arguments() | {"algorithm": gq.Sarsa(0.25, trace=0.9), "replay": None}
         assert sarsa.arguments() == wanted
         assert sarsa.budget >= WORST * ENVIRONMENTS[name].bound == learner(name, BASE, part, 1.0, None, 200).budget
         present = learner(name, "preset without replay", part, 1.0, None, 200)
-        assert gq.Agent(name, **present.arguments()).algorithm == gq.Agent.preset(name).algorithm
+        without = gq.Agent.preset(name, replay=False).algorithm
+        assert gq.Agent(name, **present.arguments()).algorithm == without
+
+
+def test_again_runs_the_preset_as_it_is():
+    for seed in (210, 219):
+        one = learner("Acrobot-v1", BASE, FULL["again"], 1.0, None, seed)
+        assert one.arguments() == REPLAYING_PRESETS["Acrobot-v1"].arguments()
+        assert one.arguments() != learner("Acrobot-v1", BASE, FULL["main"], 1.0, None, seed).arguments()
 
 
 def test_where_values_are_judged_they_begin_at_0():
@@ -178,7 +187,7 @@ def whole(base: float, plain: float, largest: float) -> dict[Any, Any]:
 
 
 def test_every_criterion_is_judged_and_can_be_missed():
-    assert len({criterion.name for criterion in CRITERIA}) == len(CRITERIA) == 14
+    assert len({criterion.name for criterion in CRITERIA}) == len(CRITERIA) == 16
     good, bad = entries_of(whole(1000, math.inf, 25.0)), entries_of(whole(math.inf, 1000, 2000.0))
     assert set(criteria_values(good, FULL)) == {criterion.name for criterion in CRITERIA}
     assert {one.holds for one in judge_all(good, FULL)} == {True}

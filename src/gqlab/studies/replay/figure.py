@@ -23,6 +23,9 @@ COLORS = {
     UNCORRECTED[1]: ORANGE,
 }
 
+#: The parts whose curves are drawn.
+CURVES = ("main", "again", "lander", "discrete")
+
 #: Panels beside each other.
 COLUMNS = 3
 
@@ -31,7 +34,7 @@ def write_figure(entries: Entries, path: Path) -> str:
     """As PNG, and as SVG text."""
     import matplotlib.figure
 
-    curves = list(dict.fromkeys((part, env) for part, env, *_ in entries if part in ("main", "lander", "discrete")))
+    curves = list(dict.fromkeys((part, env) for part, env, *_ in entries if part in CURVES))
     discounts = list(dict.fromkeys(gamma for part, _, _, gamma, _ in entries if part == "values"))
     n_rows = -(-(len(curves) + len(discounts)) // COLUMNS)
     out = io.BytesIO()
@@ -71,7 +74,7 @@ def _curves(axes: Any, entries: Entries, part: str, env: str) -> None:
     axes.set_xlim(left=about.every)
     axes.xaxis.set_major_formatter(short)
     axes.set(xlabel="steps", ylabel="mean return of a check")
-    axes.set_title(env)
+    axes.set_title(f"{env}, again" if part == "again" else env)
 
 
 def _values(axes: Any, entries: Entries, gamma: float | None) -> None:

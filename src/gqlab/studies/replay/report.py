@@ -48,7 +48,7 @@ def solved_text(runs: RowRuns) -> str:
 def tables(entries: Entries, design: Mapping[str, ReplayPart]) -> dict[str, Table]:
     """Title ↦ table, of what the design has."""
     made: dict[str, Table] = {}
-    for name in ("main", "lander", "discrete"):
+    for name in ("main", "again", "lander", "discrete"):
         if name in design:
             made[_title(name, design[name])] = _steps_table(entries, name, design[name])
     if "step sizes" in design:
@@ -64,6 +64,7 @@ def _title(name: str, part: ReplayPart) -> str:
     n = len(part.seeds)
     what = {
         "main": "Steps to threshold",
+        "again": "Steps to threshold, Acrobot, with the preset as it became after that, fresh seeds",
         "lander": "Steps to threshold, LunarLander",
         "discrete": "Steps until every episode of a check is as good as can be",
         "step sizes": f"How many of {len(part.factors)} step sizes solve within the bound; steps at the preset's",
