@@ -367,8 +367,8 @@ class Agent(Replaying, Policy):
 
         There are presets for MountainCar-v0, CartPole-v1, Acrobot-v1, LunarLander-v3 (which needs Box2D),
         FrozenLake8x8-v1, Taxi-v4 and CliffWalking-v1. With ``replay`` they learn from what they have kept: steps cost
-        more, and memory grows with them. Where nothing is said CartPole's does, which was better at every budget that
-        was tried, and no other. docs/learning.md says how far they were tried.
+        more, and memory grows with them. Where nothing is said those of CartPole, FrozenLake and CliffWalking do, which
+        were no worse at any budget that was tried. docs/learning.md says how far they were tried.
 
         Examples
         --------

@@ -29,8 +29,8 @@ def read_beside(path: Path) -> Entries:
     except (AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
         raise ValueError(f"{path} holds no curves of agents ({type(error).__name__}): see benchmarks/dqn.py") from None
     return {
-        (PART, env, f"{name}, {len(each)} seeds", None, 1.0): RowRuns(
-            to_threshold=np.array([steps_to_threshold(s, m, _threshold(about[env].threshold)) for s, m in each]),
+        (PART, env, f"{name}, {len(each)} seed{'s' if len(each) > 1 else ''}", None, 1.0): RowRuns(
+            to_threshold=np.array([_solved(one, about[env].threshold) for one in each]),
             steps=tuple(steps for steps, _ in each),
             means=tuple(means for _, means in each),
             max_q=tuple(np.full(len(steps), np.nan) for steps, _ in each),
@@ -48,7 +48,8 @@ def _curve(one: dict[str, Any]) -> tuple[FloatArray, FloatArray]:
     return steps, means
 
 
-def _threshold(wanted: float | None) -> float:
+def _solved(curve: tuple[FloatArray, FloatArray], wanted: float | None) -> float:
     if wanted is None:
         raise ValueError("an environment without a threshold")
-    return wanted
+    steps, means = (one.tolist() for one in curve)
+    return steps_to_threshold(steps, means, wanted)
