@@ -1,6 +1,7 @@
 """Rewards that are shifted by one row: those of the row before, or of the row after.
 
-A reward belongs to a transition x_t = (s_t, a_t, s_{t+1}, end). So the share of r_t that its own row leaves unexplained,
+A reward belongs to a transition x_t = (s_t, a_t, s_{t+1}, end). So the share of r_t that its own row leaves
+unexplained,
 
     u_0 = 1 − R²(r_t | x_t),    is compared with    u_{−1} = 1 − R²(r_t | x_{t−1}),    u_{+1} = 1 − R²(r_t | x_{t+1}).
 
