@@ -37,7 +37,7 @@ FEWEST = 100
 #: Set on the environments that docs/data.md names, right and shifted.
 LEFT, RATIO = 0.05, 0.6
 
-#: Up to so many different observations, each is a feature of its own; else the features are polynomials.
+#: Up to this many different observations each is a feature of its own; beyond, the features are polynomials.
 STATES = 200
 
 #: Numbers of an observation that enter products.
