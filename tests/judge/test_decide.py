@@ -7,7 +7,6 @@ import subprocess
 import sys
 from types import SimpleNamespace
 
-import matplotlib
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
@@ -34,12 +33,7 @@ WORST = np.eye(A)[action_value(GARNET, optimal_value(GARNET)).argmin(axis=1)]
 LOG = sampled_log(GARNET, BEHAVIOR, 4000, 40, seed=2)
 
 
-@pytest.fixture(autouse=True)
-def no_windows():
-    with matplotlib.rc_context():
-        plt.switch_backend("Agg")
-        yield
-        plt.close("all")
+pytestmark = pytest.mark.usefixtures("no_windows")
 
 
 def without(data, *names, **others):
@@ -182,8 +176,8 @@ def test_what_was_hardly_seen_counts_in_the_verdict_where_it_matters():
     # Beside it, the others are compared with what is as uncertain.
     beside = gq.decide(seldom(), {"second": second, "careful": careful}, 0.9, features="tabular", baseline="second")
     assert beside["second"].gain_low == beside["second"].gain_high == 0
-    assert beside["careful"].gain_low < -0.1
-    assert beside["careful"].gain_high > 0.5
+    assert beside["careful"].gain_low > -1
+    assert beside["careful"].gain_high > 2
 
 
 def test_features_that_cannot_hold_the_values_are_found_out():
