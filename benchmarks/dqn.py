@@ -109,5 +109,9 @@ def curves(table: Table, path: Path, out: Path, scale: float = 1.0) -> None:
             solved = steps_to_threshold(one["steps"], one["means"], about.threshold)
             table.row(f"{name}, seed {seed}: steps to {about.threshold:g}", solved, "steps")
             table.row(f"{name}, seed {seed}: a step, checks aside", 1e6 * one["seconds"] / steps, "µs")
-            text = json.dumps({"name": "DQN (Stable-Baselines3)", "curves": found}, indent=1)
-            write_whole(out, lambda file, text=text: file.write(text.encode()))
+            _write(found, out)
+
+
+def _write(found: dict[str, dict[str, Any]], out: Path) -> None:
+    text = json.dumps({"name": "DQN (Stable-Baselines3)", "curves": found}, indent=1)
+    write_whole(out, lambda file: file.write(text.encode()))

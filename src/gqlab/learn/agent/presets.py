@@ -116,8 +116,8 @@ REPLAYING_PRESETS: Mapping[str, Preset] = {
 }
 
 
-#: Where replay was never worse, in the median or in the mean over tuning seeds, at any budget up to what the other preset
-#: is made for (``python -m benchmarks --only presets``).
+#: Where replay was never worse, in the median or in the mean over tuning seeds, at any budget that was tried
+#: (``python -m benchmarks --only presets``).
 REPLAYS = frozenset({"CartPole-v1", "FrozenLake8x8-v1", "CliffWalking-v1"})
 
 

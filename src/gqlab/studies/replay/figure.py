@@ -73,6 +73,7 @@ def _curves(axes: Any, entries: Entries, part: str, env: str) -> None:
     axes.set_xscale("log")
     axes.set_xlim(left=about.every)
     axes.xaxis.set_major_formatter(short)
+    axes.xaxis.set_minor_formatter("")
     axes.set(xlabel="steps", ylabel="mean return of a check")
     axes.set_title(f"{env}, again" if part == "again" else env)
 
