@@ -1,0 +1,123 @@
+"""What ``gqlab limits`` computes: plug-ins of simulated counts, runs of least squares, and minimisers over a ball.
+
+Each function is a call of the study (:mod:`gqlab.studies.limits.study`).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gqlab.algorithms import LeastSquaresGreedyGQ
+from gqlab.engine.cells import Cell as RunCell
+from gqlab.engine.cells import Settings
+from gqlab.exact.ball import least_in_ball
+from gqlab.lab.efficiency import efficiency, influence
+from gqlab.lab.execute import execute
+from gqlab.lab.floor import count_samples, empirical_objective, floors, known_shares
+from gqlab.problems.problem import Problem
+from gqlab.samples.tables import problem_tables
+from gqlab.studies.limits.design import MAPPING_STEP, PLUG_IN_PROBLEMS, RADII, STARTS, Cell, first_point
+from gqlab.support.checks import FloatArray
+from gqlab.theory.plugin_bound import plug_in
+from gqlab.theory.sharp import sharp_constants
+from gqlab.theory.statements import mapping
+
+#: The step of the differences of ψ in θ.
+DIFFERENCE = 1e-4
+
+#: The size of the projected gradient of Ĵ below which a search in the ball has ended.
+ENDED = 1e-6
+
+
+def measure_floors(cell: Cell, seed: int, moments: tuple[int, ...], n_runs: int) -> dict[str, Any]:
+    """n‖∇J‖² at plug-ins of three kinds, mean over runs and its standard error, (n_moments,) each.
+
+    ``unknown`` are the samples' own frequencies, ``weighted`` these with the exact shares of the actions of every state,
+    ``known`` the stationary law of π_b P̂. The searches begin at θ*.
+    """
+    problem = cell.build(seed)
+    theta = least_stationary(problem, seed)
+    bounds = efficiency(problem, theta)
+    counts = count_samples(problem, moments, seed, range(n_runs))
+    starts = np.tile(theta, (n_runs, 1, 1))
+    shares = {"unknown": lambda c: c, "weighted": lambda c: weighted_shares(problem, c),
+              "known": lambda c: known_shares(problem, c)}  # fmt: skip
+    out: dict[str, Any] = {}
+    for name, share in shares.items():
+        found = np.array([floors(problem, share(own), starts).gradient_squared for own in counts])
+        scaled = found * np.array(moments)[:, None]
+        out[name] = np.nanmean(scaled, axis=1)
+        out[f"{name}_error"] = np.nanstd(scaled, axis=1) / np.sqrt((~np.isnan(scaled)).sum(axis=1))
+        out[f"{name}_lost"] = np.isnan(found).sum(axis=1)
+    limits = {"trace_unknown": bounds.unknown, "trace_known": bounds.known, "curvature": bounds.curvature}
+    return out | limits | {"spread": spread(problem, theta), "J": float(problem.exact.mspbe(theta))}
+
+
+def measure_least_squares(cell: Cell, seed: int, moments: tuple[int, ...], n_runs: int) -> dict[str, Any]:
+    """n‖∇J‖² of runs of least squares that know the behaviour, mean over runs, (n_moments,)."""
+    problem = cell.build(seed)
+    algorithm = LeastSquaresGreedyGQ(behavior="known")
+    run = RunCell(0, algorithm, seed, n_runs, theta0=first_point(problem.dim))
+    settings = Settings(moments[-1], moments[0], threads=1, progress=False)
+    [result] = execute([problem], [run], settings)
+    at = np.searchsorted(result.samples, moments, side="right") - 1
+    gradient = (problem.exact.gradient(result.theta[:, at]) ** 2).sum(axis=-1)
+    scaled = gradient * np.array(moments)
+    return {"mean": scaled.mean(axis=0), "error": scaled.std(axis=0) / np.sqrt(n_runs)}
+
+
+def measure_plug_in(name: str, seed: int, batches: tuple[int, ...], n_runs: int) -> dict[str, Any]:
+    """Theorem 5: the bound and the mean of ‖𝒢(θ̂)‖² over batches, (n_radii, n_batches), and searches that did not end."""
+    problem = PLUG_IN_PROBLEMS[name](seed)
+    counts = count_samples(problem, batches, seed, range(n_runs))
+    bound, mean, lost = (np.zeros((len(RADII), len(batches))) for _ in range(3))
+    for i, R in enumerate(RADII):
+        limit = plug_in(sharp_constants(problem, R))
+        for k, n in enumerate(batches):
+            start = np.tile(first_point(problem.dim), (n_runs, 1))
+            theta, left = least_in_ball(empirical_objective(problem, counts[k]), start, R)
+            squares = (mapping(problem, theta, eta_theta=MAPPING_STEP, radius=R) ** 2).sum(axis=1)
+            bound[i, k], mean[i, k], lost[i, k] = limit.bound(n), squares.mean(), (left > ENDED).sum()
+    return {"bound": bound, "mean": mean, "lost": lost}
+
+
+# --- The parts ------------------------------------------------------------------------------------------------------
+
+
+def least_stationary(problem: Problem, seed: int) -> FloatArray:
+    """θ*: of the stationary points that Newton's method reaches from θ₀ and from random points, that with the least J."""
+    rng = np.random.default_rng([seed, 6])
+    found = []
+    for start in (first_point(problem.dim), *(3.0 * rng.standard_normal((STARTS, problem.dim)))):
+        try:
+            found.append(problem.exact.stationary_point(start))
+        except ValueError:
+            continue
+    if not found:
+        raise ValueError(f"seed {seed}: no stationary point of J was found")
+    values = problem.exact.mspbe(np.array(found))
+    return found[int(np.flatnonzero(values <= values.min() * (1 + 1e-9) + 1e-15)[0])]
+
+
+def spread(problem: Problem, theta: FloatArray) -> float:
+    """√n times the root mean square of ‖∇²J⁻¹(∇²Ĵ − ∇²J)‖ for n independent samples: that of ∇²J⁻¹∂ψ_x/∂θ."""
+    steps = DIFFERENCE * np.eye(problem.dim)
+    slope = np.stack([influence(problem, theta + h) - influence(problem, theta - h) for h in steps], axis=-1)
+    relative = np.linalg.solve(problem.exact.hessian(theta), slope / (2 * DIFFERENCE))
+    probability = problem.exact.transitions.probability
+    relative = relative - np.einsum("n,nij->ij", probability, relative)
+    return float(np.sqrt(probability @ (relative**2).sum(axis=(1, 2))))
+
+
+def weighted_shares(problem: Problem, counts: NDArray[np.int64]) -> FloatArray:
+    """The counts with the weights π_b(a|s) n(s)/n(s, a): every state's actions have their exact shares, (n, K)."""
+    s, a, _ = problem_tables(problem).transitions.T
+    tried = np.zeros((len(counts), *problem.behavior.shape))
+    np.add.at(tried, (slice(None), s, a), counts)
+    met = tried.sum(axis=-1)
+    whole = ((tried > 0) | (problem.behavior == 0)).all(axis=-1)[:, s]  # else the state's own counts
+    weight = problem.behavior[s, a] * met[:, s] / np.maximum(tried[:, s, a], 1)
+    return np.asarray(counts * np.where(whole, weight, 1.0))
