@@ -21,6 +21,9 @@ from gqlab.support.checks import FloatArray
 #: Where ‖∇J‖² is looked at.
 MOMENTS = (3_000, 10_000, 30_000, 100_000, 300_000)
 
+#: Steps of the chain that are drawn at once where only counts are needed; every moment is a multiple.
+PATH = 4
+
 #: A minimum counts as degenerate at n samples where the Hessian of the samples' own objective deviates by more than
 #: this part of ∇²J, in the root mean square of independent samples: there 1/n is not yet the law. See ``spread``.
 DEGENERATE = 0.25
@@ -83,7 +86,8 @@ class Budget:
     """How much is run."""
 
     n_problems: int = 12  # for each cell, and for Theorem 5
-    n_floors: int = 1_500  # runs whose counts are plugged in
+    n_floors: int = 1_500  # runs whose counts are plugged in at the last moment,
+    n_early: int = 300  # and at the others
     n_runs: int = 200  # of least squares
     n_batches: int = 100  # of each size for Theorem 5
     moments: tuple[int, ...] = MOMENTS
@@ -104,8 +108,8 @@ class Budget:
 
 FULL = Budget()
 QUICK = replace(
-    FULL, n_problems=2, n_floors=50, n_runs=10, n_batches=10, moments=(3_000, 10_000), batches=(30, 300, 3000),
-    first_seed=1_000,
+    FULL, n_problems=2, n_floors=50, n_early=20, n_runs=10, n_batches=10, moments=(3_000, 10_000),
+    batches=(30, 300, 3000), first_seed=1_000,
 )  # fmt: skip
 
 

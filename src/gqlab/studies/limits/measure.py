@@ -16,14 +16,21 @@ from gqlab.engine.cells import Settings
 from gqlab.exact.ball import least_in_ball
 from gqlab.lab.efficiency import efficiency, influence
 from gqlab.lab.execute import execute
-from gqlab.lab.floor import count_samples, empirical_objective, floors, known_shares
+from gqlab.lab.floor import count_draws, count_samples, empirical_objective, floors, known_shares
 from gqlab.problems.problem import Problem
-from gqlab.samples.tables import problem_tables
-from gqlab.studies.limits.design import MAPPING_STEP, PLUG_IN_PROBLEMS, RADII, STARTS, Cell, first_point
+from gqlab.samples.streams import Chain
+from gqlab.samples.tables import alias_rows, problem_tables
+from gqlab.studies.limits.design import MAPPING_STEP, PATH, PLUG_IN_PROBLEMS, RADII, STARTS, Cell, first_point
 from gqlab.support.checks import FloatArray
 from gqlab.theory.plugin_bound import plug_in
 from gqlab.theory.sharp import sharp_constants
 from gqlab.theory.statements import mapping
+
+#: The plug-ins.
+KINDS = ("unknown", "weighted", "known")
+
+#: Runs whose paths are counted at a time.
+AT_ONCE = 300
 
 #: The step of the differences of ψ in θ.
 DIFFERENCE = 1e-4
@@ -32,26 +39,22 @@ DIFFERENCE = 1e-4
 ENDED = 1e-6
 
 
-def measure_floors(cell: Cell, seed: int, moments: tuple[int, ...], n_runs: int) -> dict[str, Any]:
+def measure_floors(cell: Cell, seed: int, moments: tuple[int, ...], n_early: int, n_runs: int) -> dict[str, Any]:
     """n‖∇J‖² at plug-ins of three kinds, mean over runs and its standard error, (n_moments,) each.
 
-    ``unknown`` are the samples' own frequencies, ``weighted`` these with the exact shares of the actions of every state,
-    ``known`` the stationary law of π_b P̂. The searches begin at θ*.
+    ``unknown`` are the samples' own frequencies, ``weighted`` these with the exact shares of every state's actions,
+    ``known`` the stationary law of π_b P̂. The searches begin at θ*. ``n_runs`` at the last moment, else ``n_early``.
     """
     problem = cell.build(seed)
     theta = least_stationary(problem, seed)
     bounds = efficiency(problem, theta)
-    counts = count_samples(problem, moments, seed, range(n_runs))
-    starts = np.tile(theta, (n_runs, 1, 1))
-    shares = {"unknown": lambda c: c, "weighted": lambda c: weighted_shares(problem, c),
-              "known": lambda c: known_shares(problem, c)}  # fmt: skip
-    out: dict[str, Any] = {}
-    for name, share in shares.items():
-        found = np.array([floors(problem, share(own), starts).gradient_squared for own in counts])
-        scaled = found * np.array(moments)[:, None]
-        out[name] = np.nanmean(scaled, axis=1)
-        out[f"{name}_error"] = np.nanstd(scaled, axis=1) / np.sqrt((~np.isnan(scaled)).sum(axis=1))
-        out[f"{name}_lost"] = np.isnan(found).sum(axis=1)
+    out: dict[str, Any] = {f"{name}{end}": np.zeros(len(moments)) for name in KINDS for end in ("", "_error", "_lost")}
+    for k, own in enumerate(count_by_paths(problem, moments, seed, n_early, n_runs)):
+        for name, shares in zip(KINDS, (own, weighted_shares(problem, own), known_shares(problem, own)), strict=True):
+            found = moments[k] * floors(problem, shares, np.tile(theta, (len(own), 1, 1))).gradient_squared
+            ended = found[~np.isnan(found)]
+            out[name][k], out[f"{name}_error"][k] = ended.mean(), ended.std() / np.sqrt(len(ended))
+            out[f"{name}_lost"][k] = len(found) - len(ended)
     limits = {"trace_unknown": bounds.unknown, "trace_known": bounds.known, "curvature": bounds.curvature}
     return out | limits | {"spread": spread(problem, theta), "J": float(problem.exact.mspbe(theta))}
 
@@ -70,7 +73,7 @@ def measure_least_squares(cell: Cell, seed: int, moments: tuple[int, ...], n_run
 
 
 def measure_plug_in(name: str, seed: int, batches: tuple[int, ...], n_runs: int) -> dict[str, Any]:
-    """Theorem 5: the bound and the mean of ‖𝒢(θ̂)‖² over batches, (n_radii, n_batches), and searches that did not end."""
+    """Theorem 5: bound, mean of ‖𝒢(θ̂)‖² over batches, (n_radii, n_batches), and how many searches did not end."""
     problem = PLUG_IN_PROBLEMS[name](seed)
     counts = count_samples(problem, batches, seed, range(n_runs))
     bound, mean, lost = (np.zeros((len(RADII), len(batches))) for _ in range(3))
@@ -88,7 +91,7 @@ def measure_plug_in(name: str, seed: int, batches: tuple[int, ...], n_runs: int)
 
 
 def least_stationary(problem: Problem, seed: int) -> FloatArray:
-    """θ*: of the stationary points that Newton's method reaches from θ₀ and from random points, that with the least J."""
+    """θ*: of the stationary points that Newton's method reaches from θ₀ and random points, that with the least J."""
     rng = np.random.default_rng([seed, 6])
     found = []
     for start in (first_point(problem.dim), *(3.0 * rng.standard_normal((STARTS, problem.dim)))):
@@ -112,11 +115,54 @@ def spread(problem: Problem, theta: FloatArray) -> float:
     return float(np.sqrt(probability @ (relative**2).sum(axis=(1, 2))))
 
 
+def count_by_paths(
+    problem: Problem, moments: tuple[int, ...], seed: int, n_early: int, n_runs: int
+) -> list[NDArray[np.int64]]:
+    """Counts of transitions in n_early runs up to each moment, and in n_runs up to the last, (n_runs, K) each.
+
+    Their law is that of a trajectory; whole paths are drawn at a time.
+    """
+    chain, made_of = path_chain(problem, PATH)
+    ends = [n // PATH for n in moments]
+    parts = [range(k, min(k + AT_ONCE, n_runs)) for k in range(0, n_runs, AT_ONCE)]
+    out: list[list[NDArray[np.int64]]] = [[] for _ in moments]
+    for runs in parts:
+        early = runs[0] < n_early
+        for k, counts in enumerate(count_draws(chain, ends if early else ends[-1:], seed, runs)):
+            at = k if early else len(moments) - 1
+            wanted = counts[: n_early - runs[0]] if at < len(moments) - 1 else counts
+            out[at].append(wanted @ made_of)
+    return [np.concatenate(own) for own in out]
+
+
+def path_chain(problem: Problem, steps: int) -> tuple[Chain, NDArray[np.int64]]:
+    """A chain whose draws are paths of so many transitions, and how often each transition is in each, (n_paths, K)."""
+    tables = problem_tables(problem)
+    s, a, s_next = tables.transitions.T
+    step = problem.behavior[s, a] * problem.mdp.transition[s, a, s_next]
+    leaving = [np.flatnonzero(s == state) for state in range(problem.mdp.n_states)]
+    begun, at = np.arange(problem.mdp.n_states), np.arange(problem.mdp.n_states)
+    weight, made_of = np.ones(len(at)), np.zeros((len(at), len(s)), dtype=np.int64)
+    for _ in range(steps):
+        more = np.array([len(leaving[state]) for state in at])
+        x = np.concatenate([leaving[state] for state in at])
+        begun, made_of = np.repeat(begun, more), np.repeat(made_of, more, axis=0)
+        weight, at = np.repeat(weight, more) * step[x], s_next[x]
+        made_of[np.arange(len(x)), x] += 1
+    first = np.searchsorted(begun, np.arange(problem.mdp.n_states + 1))
+    threshold, alias = alias_rows(weight, first)
+    paths = tables.chain._replace(
+        first=first.astype(np.uint32), threshold=threshold, alias=alias, next_state=at.astype(np.uint32)
+    )
+    return paths, made_of
+
+
 def weighted_shares(problem: Problem, counts: NDArray[np.int64]) -> FloatArray:
     """The counts with the weights π_b(a|s) n(s)/n(s, a): every state's actions have their exact shares, (n, K)."""
     s, a, _ = problem_tables(problem).transitions.T
-    tried = np.zeros((len(counts), *problem.behavior.shape))
-    np.add.at(tried, (slice(None), s, a), counts)
+    tried = np.zeros((*problem.behavior.shape, len(counts)))
+    np.add.at(tried, (s, a), counts.T)
+    tried = np.moveaxis(tried, -1, 0)
     met = tried.sum(axis=-1)
     whole = ((tried > 0) | (problem.behavior == 0)).all(axis=-1)[:, s]  # else the state's own counts
     weight = problem.behavior[s, a] * met[:, s] / np.maximum(tried[:, s, a], 1)

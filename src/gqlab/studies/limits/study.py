@@ -80,7 +80,8 @@ class LimitsStudy(Study):
             for seed in b.seeds(cell):
                 own = (cell, seed, b.moments)
                 cost = b.moments[-1]
-                out.append(Call(measure_floors, (*own, b.n_floors), f"{cell.title}, {seed}", b.n_floors * cost))
+                floors = (*own, b.n_early, b.n_floors)
+                out.append(Call(measure_floors, floors, f"{cell.title}, {seed}", b.n_floors * cost))
                 out.append(Call(measure_least_squares, (*own, b.n_runs), f"runs, {seed}", 2 * b.n_runs * cost))
         return out
 
