@@ -16,7 +16,7 @@ from gqlab.engine.cells import Settings
 from gqlab.exact.ball import least_in_ball
 from gqlab.lab.efficiency import efficiency, influence
 from gqlab.lab.execute import execute
-from gqlab.lab.floor import count_draws, count_samples, empirical_objective, floors, known_shares
+from gqlab.lab.floor import Weights, count_draws, count_samples, empirical_objective, floors, known_shares
 from gqlab.problems.problem import Problem
 from gqlab.samples.streams import Chain
 from gqlab.samples.tables import alias_rows, problem_tables
@@ -50,7 +50,8 @@ def measure_floors(cell: Cell, seed: int, moments: tuple[int, ...], n_early: int
     bounds = efficiency(problem, theta)
     out: dict[str, Any] = {f"{name}{end}": np.zeros(len(moments)) for name in KINDS for end in ("", "_error", "_lost")}
     for k, own in enumerate(count_by_paths(problem, moments, seed, n_early, n_runs)):
-        for name, shares in zip(KINDS, (own, weighted_shares(problem, own), known_shares(problem, own)), strict=True):
+        each: tuple[Weights, ...] = (own, weighted_shares(problem, own), known_shares(problem, own))
+        for name, shares in zip(KINDS, each, strict=True):
             found = moments[k] * floors(problem, shares, np.tile(theta, (len(own), 1, 1))).gradient_squared
             ended = found[~np.isnan(found)]
             out[name][k], out[f"{name}_error"][k] = ended.mean(), ended.std() / np.sqrt(len(ended))
