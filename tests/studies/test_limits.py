@@ -22,7 +22,7 @@ from gqlab.studies.limits.measure import (
     spread,
     weighted_shares,
 )
-from gqlab.studies.limits.study import LimitsStudy, between
+from gqlab.studies.limits.study import LimitsStudy, pooled
 from gqlab.studies.study import run_study
 
 TINY = replace(QUICK, n_problems=1, n_floors=12, n_early=6, n_runs=3, n_batches=4, batches=(30, 300))
@@ -118,7 +118,8 @@ def test_the_study_writes_its_tables_and_resumes(tmp_path):
     numbers = json.loads((tmp_path / "limits.json").read_text())
     assert len(numbers["cells"]) == 4
     assert np.min(numbers["looseness"]) > 1
-    assert between(np.zeros(0)) == "–"
+    assert pooled(np.zeros(0), np.zeros(0)) == "–"
+    assert pooled(np.array([0.9, 1.1]), np.array([0.03, 0.04])) == "1.000 ± 0.025 [0.90, 1.10]"
     cell = done.gathered.cells[0]
     assert_close(cell.ratios["known"][0] * 1, np.array(numbers["cells"][0]["ratios"]["known"][0]), 1e-12)
     assert cell.kept.tolist() == (cell.spread <= 0.25).tolist()

@@ -70,12 +70,18 @@ class Comparison:
     seeds: tuple[int, ...]
     floor: FloatArray  # (n_problems, n_moments)
     J_star: FloatArray  # (n_problems,)  J at the stationary point that Newton's method reaches from θ₀
+    bounds: FloatArray  # (n_problems, 2)  tr Σ and tr Σ_b there: the limits of n E‖∇J‖² without and with π_b
     rows: tuple[Row, ...]
     rivals: tuple[Rival, ...]
 
     @property
     def moments(self) -> tuple[int, ...]:
         return self.budget.moments
+
+    def of_bounds(self, row: Row) -> FloatArray:
+        """n times the mean of ‖∇J‖² at the last moment, as multiples of both bounds, (n_problems, 2)."""
+        scaled = row.multiple[:, -1] * self.floor[:, -1] * self.moments[-1]
+        return np.asarray(scaled[:, None] / self.bounds)
 
 
 def multiples(gradient: FloatArray, floor: FloatArray) -> FloatArray:
@@ -141,6 +147,7 @@ class Leaderboard(Study):
             seeds=self.problems.seeds,
             floor=np.nanmean(floor, axis=-1),
             J_star=np.concatenate([found["J_star"] for found in floors]),
+            bounds=np.concatenate([found["bounds"] for found in floors]),
             rows=tuple(sorted(rows, key=lambda row: float(np.median(row.multiple[:, -1])))),
             rivals=tuple(_rival(name, found, floor) for name, found in rivals.items() if name != "times"),
         )

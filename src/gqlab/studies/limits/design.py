@@ -86,10 +86,10 @@ class Budget:
     """How much is run."""
 
     n_problems: int = 12  # for each cell, and for Theorem 5
-    n_floors: int = 1_500  # runs whose counts are plugged in at the last moment,
-    n_early: int = 300  # and at the others
-    n_runs: int = 200  # of least squares
-    n_batches: int = 100  # of each size for Theorem 5
+    n_floors: int = 150  # runs of a problem whose counts are plugged in at the last moment: 1,800 a cell,
+    n_early: int = 30  # and at the others
+    n_runs: int = 20  # of least squares: 240 a cell
+    n_batches: int = 20  # of each size for Theorem 5
     moments: tuple[int, ...] = MOMENTS
     batches: tuple[int, ...] = BATCHES
     first_seed: int = 48_000

@@ -135,20 +135,20 @@ def _cell(cell: Cell, budget: Budget, floors: Sequence[Result], runs: Sequence[R
 
 
 def cell_table(cell: CellLimits, budget: Budget) -> Table:
-    """Median [least, largest] over the Garnets that are kept."""
+    """The mean over all runs of the Garnets that are kept, with its standard error; the range over these Garnets."""
     rows = []
     for words, name, _ in ROWS:
-        kept = cell.ratios[name][cell.kept]
-        spread = [between(column) for column in kept.T]
-        rows.append([words, *spread])
+        ratios, errors = cell.ratios[name][cell.kept].T, cell.errors[name][cell.kept].T
+        rows.append([words, *(pooled(r, e) for r, e in zip(ratios, errors, strict=True))])
     return Table(["n times the mean of ‖∇J‖²", *map(count, budget.moments)], rows)
 
 
-def between(values: FloatArray) -> str:
-    """Median [least, largest]; a dash where every minimum is degenerate."""
-    if not len(values):
+def pooled(ratios: FloatArray, errors: FloatArray) -> str:
+    """Mean ± standard error [least, largest]; a dash where every minimum is degenerate."""
+    if not len(ratios):
         return "–"
-    return f"{number(float(np.median(values)))} [{number(float(values.min()))}, {number(float(values.max()))}]"
+    error = float(np.sqrt((errors**2).sum()) / len(errors))
+    return f"{ratios.mean():.3f} ± {error:.3f} [{number(float(ratios.min()))}, {number(float(ratios.max()))}]"
 
 
 def cell_title(cell: CellLimits) -> str:
