@@ -30,7 +30,7 @@ DEGENERATE = 0.25
 
 #: θ* is the stationary point with the least J of those that Newton's method reaches from θ = 1 and from so many points
 #: drawn from N(0, 9I).
-STARTS = 20
+STARTS = 8
 
 #: R, and the step of 𝒢: ‖𝒢‖ falls as the step grows, so that a small one is the strict choice.
 RADII = (1.0, 10.0, 100.0)

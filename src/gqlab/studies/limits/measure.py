@@ -14,6 +14,7 @@ from gqlab.algorithms import LeastSquaresGreedyGQ
 from gqlab.engine.cells import Cell as RunCell
 from gqlab.engine.cells import Settings
 from gqlab.exact.ball import least_in_ball
+from gqlab.exact.stationary import descend
 from gqlab.lab.efficiency import efficiency, influence
 from gqlab.lab.execute import execute
 from gqlab.lab.floor import Weights, count_draws, count_samples, empirical_objective, floors, known_shares
@@ -94,16 +95,13 @@ def measure_plug_in(name: str, seed: int, batches: tuple[int, ...], n_runs: int)
 def least_stationary(problem: Problem, seed: int) -> FloatArray:
     """θ*: of the stationary points that Newton's method reaches from θ₀ and random points, that with the least J."""
     rng = np.random.default_rng([seed, 6])
-    found = []
-    for start in (first_point(problem.dim), *(3.0 * rng.standard_normal((STARTS, problem.dim)))):
-        try:
-            found.append(problem.exact.stationary_point(start))
-        except ValueError:
-            continue
-    if not found:
+    starts = np.stack([first_point(problem.dim), *(3.0 * rng.standard_normal((STARTS, problem.dim)))])
+    found = descend(problem.exact.objective.take(np.zeros(len(starts), dtype=np.intp)), starts)
+    if not found.stationary.any():
         raise ValueError(f"seed {seed}: no stationary point of J was found")
-    values = problem.exact.mspbe(np.array(found))
-    return found[int(np.flatnonzero(values <= values.min() * (1 + 1e-9) + 1e-15)[0])]
+    theta = found.theta[found.stationary]
+    values = problem.exact.mspbe(theta)
+    return np.asarray(theta[int(np.flatnonzero(values <= values.min() * (1 + 1e-9) + 1e-15)[0])])
 
 
 def spread(problem: Problem, theta: FloatArray) -> float:
