@@ -161,7 +161,7 @@ MODULES = {
     "theory": "gqlab.theory",
 }
 
-#: Names that were given up, with what stands in their place.
+#: Names that were given up, with those that replace them.
 RENAMED = {
     "Linear": "LinearDecay",
     "aggregation": "aggregated_features",

@@ -15,13 +15,7 @@ from gqlab.plots.style import PALETTE, axes_of, styled
 from gqlab.plots.worlds import directions
 from helpers.made_results import made_result, watched
 
-
-@pytest.fixture(autouse=True)
-def no_windows():
-    with matplotlib.rc_context():
-        plt.switch_backend("Agg")
-        yield
-        plt.close("all")
+pytestmark = pytest.mark.usefixtures("no_windows")
 
 
 @pytest.fixture

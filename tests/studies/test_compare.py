@@ -17,6 +17,7 @@ from gqlab.cli import compare as commands
 from gqlab.cli.main import main
 from gqlab.lab.floor import count_samples, empirical_objective
 from gqlab.studies.compare import measure
+from gqlab.studies.compare.bounds import bounds_of
 from gqlab.studies.compare.design import FAMILIES, FULL, LINEUP, QUICK, Budget, Problems
 from gqlab.studies.compare.figure import apart
 from gqlab.studies.compare.leaderboard import Leaderboard, Row
@@ -96,7 +97,7 @@ def test_a_multiple_is_mean_over_runs_over_mean_of_floors(tmp_path):
 
 def test_a_target_that_is_not_smooth_has_a_dash_for_its_bounds():
     problem = gq.Problem(gq.garnet(seed=0), gq.random_features(gq.garnet(seed=0), dim=4), target=gq.Greedy())
-    assert np.isnan(measure._bounds(problem, np.ones(4))).all()
+    assert np.isnan(bounds_of(problem, np.ones(4))).all()
     assert number(float("nan")) == "–"
 
 

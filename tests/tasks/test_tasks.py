@@ -12,6 +12,7 @@ import pytest
 import gqlab as gq
 from gqlab.tasks import Engine, Outcome, Task, base, on_ray, run_tasks
 from helpers.futures import FakeFuture
+from helpers.refusals import refused
 
 
 class FakeRay:
@@ -50,6 +51,26 @@ def test_an_address_is_not_ignored_where_ray_runs_already(monkeypatch):
         message = f"address is '{address}', but Ray is already initialised, on the cluster at 192.0.2.2:6379"
         with pytest.raises(ValueError, match=message), on_ray.Ray(address):
             pass
+
+
+def test_a_ray_that_does_not_start_is_one_line_and_leaves_nothing_behind(monkeypatch):
+    class Busy(FakeRay):
+        """On a machine that is too busy: what Ray says then."""
+
+        is_initialized = staticmethod(lambda: False)
+        closed = 0
+
+        def init(self, **options):
+            raise Exception("The current node timed out during startup.\nThis could happen because")
+
+        def shutdown(self):
+            self.closed += 1
+
+    busy = Busy()
+    monkeypatch.setitem(sys.modules, "ray", busy)
+    with refused("Ray cannot be started (The current node timed out during startup. This could"), on_ray.Ray():
+        pass
+    assert busy.closed == 1
 
 
 @pytest.mark.parametrize(("workers", "most"), [(3, 3), (None, base.BACKLOG * 8)])

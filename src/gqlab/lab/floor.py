@@ -25,7 +25,7 @@ from gqlab.exact.stationary import DAMPING, descend, is_smooth, none_need_exist
 from gqlab.mdp.chains import recurrent_classes, stationary_distribution
 from gqlab.problems.problem import Problem
 from gqlab.rules.dispatch import at
-from gqlab.samples.streams import STOP_LOOK, Chain, RunIdentity, draw, start
+from gqlab.samples.streams import STOP_LOOK, RunIdentity, draw, start
 from gqlab.samples.tables import problem_tables
 from gqlab.support import checks
 from gqlab.support.checks import FloatArray
@@ -212,15 +212,11 @@ def count_samples(problem: Problem, at_samples: Sequence[int], seed: int, runs: 
 
     ``at_samples`` is increasing; the transitions are those of ``problem_tables(problem)``.
     """
-    return count_draws(problem_tables(problem).chain, at_samples, seed, runs)
-
-
-def count_draws(chain: Chain, at_samples: Sequence[int], seed: int, runs: Sequence[int]) -> NDArray[np.int64]:
-    """How often each entry of a chain is among the first draws of each run, (len(at_samples), n_runs, K)."""
-    checks.memory("n_samples", at_samples[-1], len(at_samples) * len(runs) * len(chain.next_state))
-    counts = np.zeros((len(at_samples), len(runs), len(chain.next_state)), dtype=np.int64)
-    ends, own, stop = np.array(at_samples, dtype=np.int64), at(chain, 0), np.zeros(1, dtype=np.int64)
-    map_apart(lambda k: _count(own, RunIdentity(np.uint64(seed), runs[k]), ends, counts[:, k], stop), stop, len(runs))
+    tables = problem_tables(problem)
+    checks.memory("n_samples", at_samples[-1], len(at_samples) * len(runs) * len(tables.transitions))
+    counts = np.zeros((len(at_samples), len(runs), len(tables.transitions)), dtype=np.int64)
+    ends, chain, stop = np.array(at_samples, dtype=np.int64), at(tables.chain, 0), np.zeros(1, dtype=np.int64)
+    map_apart(lambda k: _count(chain, RunIdentity(np.uint64(seed), runs[k]), ends, counts[:, k], stop), stop, len(runs))
     return counts
 
 

@@ -16,7 +16,6 @@ from gqlab.algorithms import Algorithm
 from gqlab.algorithms.schedules import scaled
 from gqlab.engine.cells import Cell, Settings
 from gqlab.engine.memory import declared, dtype_of
-from gqlab.lab.efficiency import efficiency
 from gqlab.lab.execute import execute
 from gqlab.lab.floor import count_samples, floors, no_floor
 from gqlab.lab.results import RunResult
@@ -32,12 +31,11 @@ Moments = tuple[int, ...]
 
 
 def measure_floors(problems: Problems, moments: Moments, n_runs: int) -> dict[str, Any]:
-    """‖∇J‖² of the floor on the samples of every run up to each moment, (n_problems, n_moments, n_runs), J* and bounds.
+    """‖∇J‖² of the floor on the samples of every run up to each moment, (n_problems, n_moments, n_runs), and J*.
 
-    Each is searched from θ₀ and from the exact stationary point that Newton's method reaches from there, whose J is J*
-    and whose efficiency bounds are given; NaN where there are none.
+    Each is searched from θ₀ and from the exact stationary point that Newton's method reaches from there, whose J is J*.
     """
-    found, J_star, bounds = [], [], []
+    found, J_star = [], []
     for problem, seed in zip(problems.build(), problems.seeds, strict=True):
         theta0 = first_point(problem.dim)
         stationary = problem.exact.stationary_point(theta0)
@@ -48,17 +46,7 @@ def measure_floors(problems: Problems, moments: Moments, n_runs: int) -> dict[st
             raise ValueError(no_floor(problem, f"the samples of seed {seed}"))
         found.append(each.reshape(len(moments), n_runs))
         J_star.append(problem.exact.mspbe(stationary))
-        bounds.append(_bounds(problem, stationary))
-    return {"floor": np.array(found), "J_star": np.array(J_star, dtype=float), "bounds": np.array(bounds)}
-
-
-def _bounds(problem: Problem, stationary: FloatArray) -> tuple[float, float]:
-    """Both efficiency bounds; NaN for an operator that has none."""
-    try:
-        limits = efficiency(problem, stationary)
-    except ValueError:
-        return np.nan, np.nan
-    return limits.unknown, limits.known
+    return {"floor": np.array(found), "J_star": np.array(J_star, dtype=float)}
 
 
 def measure_runs(

@@ -5,6 +5,7 @@ Each function is a call of the study (:mod:`gqlab.studies.limits.study`).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,13 +14,15 @@ from numpy.typing import NDArray
 from gqlab.algorithms import LeastSquaresGreedyGQ
 from gqlab.engine.cells import Cell as RunCell
 from gqlab.engine.cells import Settings
+from gqlab.engine.cpu import map_apart
 from gqlab.exact.ball import least_in_ball
 from gqlab.exact.stationary import descend
+from gqlab.lab import floor
 from gqlab.lab.efficiency import efficiency, influence
 from gqlab.lab.execute import execute
-from gqlab.lab.floor import Weights, count_draws, count_samples, empirical_objective, floors, known_shares
+from gqlab.lab.floor import Weights, count_samples, empirical_objective, floors, known_shares
 from gqlab.problems.problem import Problem
-from gqlab.samples.streams import Chain
+from gqlab.samples.streams import Chain, RunIdentity
 from gqlab.samples.tables import alias_rows, problem_tables
 from gqlab.studies.limits.design import MAPPING_STEP, PATH, PLUG_IN_PROBLEMS, RADII, STARTS, Cell, first_point
 from gqlab.support.checks import FloatArray
@@ -132,6 +135,17 @@ def count_by_paths(
             wanted = counts[: n_early - runs[0]] if at < len(moments) - 1 else counts
             out[at].append(wanted @ made_of)
     return [np.concatenate(own) for own in out]
+
+
+def count_draws(chain: Chain, at_samples: Sequence[int], seed: int, runs: Sequence[int]) -> NDArray[np.int64]:
+    """How often each entry of a chain is among the first draws of each run, (len(at_samples), n_runs, K)."""
+    counts = np.zeros((len(at_samples), len(runs), len(chain.next_state)), dtype=np.int64)
+    ends, stop = np.array(at_samples, dtype=np.int64), np.zeros(1, dtype=np.int64)
+    numbers = {name: getattr(chain, name)[0] for name in ("first_state", "n_states", "first_start", "n_start")}
+    own = chain._replace(**numbers)
+    count = floor._count
+    map_apart(lambda k: count(own, RunIdentity(np.uint64(seed), runs[k]), ends, counts[:, k], stop), stop, len(runs))
+    return counts
 
 
 def path_chain(problem: Problem, steps: int) -> tuple[Chain, NDArray[np.int64]]:
