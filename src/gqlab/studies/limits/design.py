@@ -41,7 +41,7 @@ BATCHES = (30, 100, 300, 1000, 3000, 10_000, 30_000, 100_000, 300_000, 1_000_000
 
 
 @dataclass(frozen=True)
-class Cell:
+class GarnetKind:
     """Garnets(5,3,2,4) of one kind."""
 
     title: str
@@ -56,10 +56,10 @@ class Cell:
 
 
 CELLS = (
-    Cell("γ = 0.9, softmax", 0.9, Softmax(1.0), 0),
-    Cell("γ = 0.9, mellowmax", 0.9, Mellowmax(1.0), 1),
-    Cell("γ = 0.99, softmax", 0.99, Softmax(1.0), 2),
-    Cell("γ = 0.99, mellowmax", 0.99, Mellowmax(1.0), 3),
+    GarnetKind("γ = 0.9, softmax", 0.9, Softmax(1.0), 0),
+    GarnetKind("γ = 0.9, mellowmax", 0.9, Mellowmax(1.0), 1),
+    GarnetKind("γ = 0.99, softmax", 0.99, Softmax(1.0), 2),
+    GarnetKind("γ = 0.99, mellowmax", 0.99, Mellowmax(1.0), 3),
 )
 
 
@@ -82,7 +82,7 @@ PLUG_IN_PROBLEMS: Mapping[str, Callable[[int], Problem]] = {"garnet": usual_garn
 
 
 @dataclass(frozen=True)
-class Budget:
+class LimitsBudget:
     """How much is run."""
 
     n_problems: int = 12  # for each cell, and for Theorem 5
@@ -94,7 +94,7 @@ class Budget:
     batches: tuple[int, ...] = BATCHES
     first_seed: int = 48_000
 
-    def seeds(self, cell: Cell) -> tuple[int, ...]:
+    def seeds(self, cell: GarnetKind) -> tuple[int, ...]:
         """Of the Garnets of a cell, and of their trajectories."""
         return tuple(self.first_seed + 100 * cell.place + k for k in range(self.n_problems))
 
@@ -106,7 +106,7 @@ class Budget:
         return (*garnets, ("certificate", first))
 
 
-FULL = Budget()
+FULL = LimitsBudget()
 QUICK = replace(
     FULL, n_problems=2, n_floors=50, n_early=20, n_runs=10, n_batches=10, moments=(3_000, 10_000),
     batches=(30, 300, 3000), first_seed=1_000,

@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gqlab.algorithms import LeastSquaresGreedyGQ
-from gqlab.engine.cells import Cell as RunCell
-from gqlab.engine.cells import Settings
+from gqlab.engine.cells import Cell, Settings
 from gqlab.engine.cpu import map_apart
 from gqlab.exact.ball import least_in_ball
 from gqlab.exact.stationary import descend
@@ -24,7 +23,7 @@ from gqlab.lab.floor import Weights, count_samples, empirical_objective, floors,
 from gqlab.problems.problem import Problem
 from gqlab.samples.streams import Chain, RunIdentity
 from gqlab.samples.tables import alias_rows, problem_tables
-from gqlab.studies.limits.design import MAPPING_STEP, PATH, PLUG_IN_PROBLEMS, RADII, STARTS, Cell, first_point
+from gqlab.studies.limits.design import MAPPING_STEP, PATH, PLUG_IN_PROBLEMS, RADII, STARTS, GarnetKind, first_point
 from gqlab.support.checks import FloatArray
 from gqlab.theory.plugin_bound import plug_in
 from gqlab.theory.sharp import sharp_constants
@@ -43,7 +42,7 @@ DIFFERENCE = 1e-4
 ENDED = 1e-6
 
 
-def measure_floors(cell: Cell, seed: int, moments: tuple[int, ...], n_early: int, n_runs: int) -> dict[str, Any]:
+def measure_floors(cell: GarnetKind, seed: int, moments: tuple[int, ...], n_early: int, n_runs: int) -> dict[str, Any]:
     """n‖∇J‖² at plug-ins of three kinds, mean over runs and its standard error, (n_moments,) each.
 
     ``unknown`` are the samples' own frequencies, ``weighted`` these with the exact shares of every state's actions,
@@ -64,11 +63,11 @@ def measure_floors(cell: Cell, seed: int, moments: tuple[int, ...], n_early: int
     return out | limits | {"spread": spread(problem, theta), "J": float(problem.exact.mspbe(theta))}
 
 
-def measure_least_squares(cell: Cell, seed: int, moments: tuple[int, ...], n_runs: int) -> dict[str, Any]:
+def measure_least_squares(cell: GarnetKind, seed: int, moments: tuple[int, ...], n_runs: int) -> dict[str, Any]:
     """n‖∇J‖² of runs of least squares that know the behaviour, mean over runs, (n_moments,)."""
     problem = cell.build(seed)
     algorithm = LeastSquaresGreedyGQ(behavior="known")
-    run = RunCell(0, algorithm, seed, n_runs, theta0=first_point(problem.dim))
+    run = Cell(0, algorithm, seed, n_runs, theta0=first_point(problem.dim))
     settings = Settings(moments[-1], moments[0], threads=1, progress=False)
     [result] = execute([problem], [run], settings)
     at = np.searchsorted(result.samples, moments, side="right") - 1

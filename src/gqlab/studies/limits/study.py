@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from gqlab.studies.keys import Call
-from gqlab.studies.limits.design import CELLS, DEGENERATE, RADII, Budget, Cell
+from gqlab.studies.limits.design import CELLS, DEGENERATE, RADII, GarnetKind, LimitsBudget
 from gqlab.studies.limits.measure import measure_floors, measure_least_squares, measure_plug_in
 from gqlab.studies.page import Table, count, number
 from gqlab.studies.study import Result, Study, write_texts
@@ -49,7 +49,7 @@ class CellLimits:
 class Limits:
     """Everything that ``gqlab limits`` measured."""
 
-    budget: Budget
+    budget: LimitsBudget
     cells: tuple[CellLimits, ...]
     plug_in_names: tuple[str, ...]
     bound: FloatArray  # (n_problems, n_radii, n_batches)  Theorem 5's right side
@@ -66,7 +66,7 @@ class Limits:
 class LimitsStudy(Study):
     """Theorems 5 and 6 against simulation."""
 
-    budget: Budget
+    budget: LimitsBudget
     command: str = "gqlab limits"
 
     name = "limits"
@@ -112,7 +112,7 @@ class LimitsStudy(Study):
         return text(gathered)
 
 
-def _cell(cell: Cell, budget: Budget, floors: Sequence[Result], runs: Sequence[Result]) -> CellLimits:
+def _cell(cell: GarnetKind, budget: LimitsBudget, floors: Sequence[Result], runs: Sequence[Result]) -> CellLimits:
     ratios, errors = {}, {}
     for _, name, bound in ROWS:
         traces = np.array([found[bound] for found in floors])[:, None]
@@ -134,7 +134,7 @@ def _cell(cell: Cell, budget: Budget, floors: Sequence[Result], runs: Sequence[R
 # --- Text -----------------------------------------------------------------------------------------------------------
 
 
-def cell_table(cell: CellLimits, budget: Budget) -> Table:
+def cell_table(cell: CellLimits, budget: LimitsBudget) -> Table:
     """The mean over all runs of the Garnets that are kept, with its standard error; the range over these Garnets."""
     rows = []
     for words, name, _ in ROWS:
