@@ -7,7 +7,6 @@ import subprocess
 import sys
 from types import SimpleNamespace
 
-import matplotlib
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
@@ -34,12 +33,7 @@ WORST = np.eye(A)[action_value(GARNET, optimal_value(GARNET)).argmin(axis=1)]
 LOG = sampled_log(GARNET, BEHAVIOR, 4000, 40, seed=2)
 
 
-@pytest.fixture(autouse=True)
-def no_windows():
-    with matplotlib.rc_context():
-        plt.switch_backend("Agg")
-        yield
-        plt.close("all")
+pytestmark = pytest.mark.usefixtures("no_windows")
 
 
 def without(data, *names, **others):

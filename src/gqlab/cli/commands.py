@@ -10,6 +10,7 @@ from gqlab.cli.decide import decide
 from gqlab.cli.doctor import doctor
 from gqlab.cli.fit import fit
 from gqlab.cli.health import health
+from gqlab.cli.limits import limits
 from gqlab.cli.rates import rates
 from gqlab.cli.reproduce import list_experiments, reproduce
 from gqlab.cli.select import select
@@ -25,6 +26,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "sweep": sweep,
     "theory": theory,
     "rates": rates,
+    "limits": limits,
     "health": health,
     "train": train,
     "fit": fit,

@@ -31,10 +31,10 @@ class Line(NamedTuple):
 
 
 #: Low end, median and high end over the runs, (n,) each.
-Band = tuple[FloatArray, FloatArray, FloatArray]
+CurveBand = tuple[FloatArray, FloatArray, FloatArray]
 
 
-def quantiles(values: FloatArray, band: float) -> Band:
+def quantiles(values: FloatArray, band: float) -> CurveBand:
     """Low end, median and high end over the runs, (n,) each; infinite values count, NaN does not."""
     out = np.full((3, values.shape[1]), np.nan)
     for j, column in enumerate(values.T):
@@ -56,7 +56,7 @@ def draw(
     falling: bool,
     points: bool = False,
 ) -> Any:
-    """The lines with their bands; where the median is infinite a cross stands at the upper edge.
+    """The lines with their bands; where the median is infinite there is a cross at the upper edge.
 
     ``titles`` are those of the two axes; ``falling``: the values fall by powers of ten; ``points``: x is a parameter
     instead of a count.
@@ -87,7 +87,7 @@ def _draw(lines: Sequence[Line], titles: tuple[str, str], band: float, ax: Any, 
     return axes
 
 
-def _draw_bands(axes: Any, over: Sequence[tuple[Line, Band]], colours: Sequence[str]) -> None:
+def _draw_bands(axes: Any, over: Sequence[tuple[Line, CurveBand]], colours: Sequence[str]) -> None:
     """Draw finite bands first, which set the limits of the axes; then infinite ones, up to their edge."""
     for edge in (False, True):
         limits = axes.get_ylim()
@@ -101,7 +101,7 @@ def _draw_bands(axes: Any, over: Sequence[tuple[Line, Band]], colours: Sequence[
             axes.set_ylim(limits)
 
 
-def _set_scales(axes: Any, over: Sequence[tuple[Line, Band]], points: bool, falling: bool) -> None:
+def _set_scales(axes: Any, over: Sequence[tuple[Line, CurveBand]], points: bool, falling: bool) -> None:
     """A logarithmic axis where the metric falls by powers of ten or the values span several, else a linear one."""
     from matplotlib.ticker import FuncFormatter
 

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from gqlab.support import checks
 from gqlab.support.checks import FloatArray
+from gqlab.support.renamed import renamed
 from gqlab.theory.inputs import checked
 from gqlab.theory.plugin_bound import plug_in
 from gqlab.theory.sharp import Sharp
@@ -87,6 +88,7 @@ def edge(c: Sharp, theorem: str, eta_omega: FloatArray, M: Any, order: int = 2, 
     return np.where(possible, np.minimum(np.exp(low), shell) * INSIDE, 0.0)
 
 
+@renamed(M="batch_size")
 @checked
 def largest_eta_theta(c: Sharp, theorem: str, *, batch_size: int, order: int = 2, theta0_norm: float = 0.0) -> Choice:
     """The admissible pair with the largest η_θ, and the bound at T → ∞; ``theta0_norm`` is ‖θ_0‖.
@@ -130,6 +132,7 @@ def choice(
     return Choice(theorem, order, eta_theta, eta_omega, int(M), T, total, needs, probability)
 
 
+@renamed(M="batch_size", T="n_epochs")
 @checked
 def best_steps(
     c: Sharp, theorem: str, *, batch_size: int, n_epochs: int, start: tuple[float, float], order: int = 2,

@@ -42,7 +42,7 @@ RECORD_SAMPLES = 1_000
 #: ROBUST_WITHIN times the best one, in the median over problems.
 FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 ROBUST_WITHIN = 4.0
-#: A problem counts as near the floor within so many times.
+#: A problem counts as near the floor up to this multiple of it.
 NEAR = 2.0
 
 
@@ -145,6 +145,7 @@ DECAYS: dict[str, Any] = {"eta_theta": Decay(0.32), "eta_omega": Decay(0.16)}
 #: What is compared unless the command says otherwise, by the names of the table.
 LINEUP: Mapping[str, Algorithm] = {
     "least squares": LeastSquaresGreedyGQ(radius=RADIUS),
+    "least squares, π_b known": LeastSquaresGreedyGQ(radius=RADIUS, behavior="known"),
     "SAGA": SAGAGreedyGQ(radius=RADIUS),
     "streaming SVRG": StreamingGreedyGQ(radius=RADIUS),
     "averaged Greedy-GQ": AveragedGreedyGQ(radius=RADIUS),
