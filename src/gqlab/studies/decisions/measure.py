@@ -134,9 +134,7 @@ def chance_of_none(problem: LoggedProblem, marked: NDArray[np.bool_], n_rows: in
     return float((done + now.sum()) ** episodes_of(problem, problem.behavior, n_rows))
 
 
-def reward_kinds(
-    problem: LoggedProblem, policy: FloatArray
-) -> tuple[FloatArray, FloatArray, FloatArray, NDArray[np.intp]]:
+def reward_kinds(problem: LoggedProblem, policy: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, Any]:
     """How often each reward is met in a row of a log, and by the policy, discounted; how far it is from the mode.
 
     Last the number of each transition's reward among them, (S, A, S).
@@ -146,7 +144,9 @@ def reward_kinds(
     logged = (visits / visits.sum())[:, None, None] * problem.behavior[..., None] * mdp.transition
     wanted = discounted_visits(mdp, policy, mdp.start)[:, None, None] * policy[..., None] * mdp.transition
     kinds, number = np.unique(mdp.reward.round(12), return_inverse=True)
-    in_log, in_policy = (np.bincount(number.ravel(), mass.ravel(), len(kinds)) for mass in (logged, wanted))
+    in_log, in_policy = (
+        np.bincount(number.ravel(), mass.ravel(), len(kinds)).astype(np.float64) for mass in (logged, wanted)
+    )
     return in_log, in_policy, np.abs(kinds - kinds[in_log.argmax()]), number.reshape(mdp.reward.shape)
 
 
