@@ -36,10 +36,10 @@ class Compare(StudyOptions):
     """Only these, by class (SAGAGreedyGQ) or by the name in the table. Files of your own join the whole table, or the
     names beside them."""
 
-    seeds: Annotated[int | None, tyro.conf.arg(help_behavior_hint="")] = None
+    seeds: Annotated[int | None, tyro.conf.arg(metavar="INT", help_behavior_hint="")] = None
     """How many problems are drawn. Default: 12, or 4 with --quick."""
 
-    n_samples: Annotated[int | None, tyro.conf.arg(help_behavior_hint="")] = None
+    n_samples: Annotated[int | None, tyro.conf.arg(metavar="INT", help_behavior_hint="")] = None
     """The budget of each run. Default: 300,000, or 30,000 with --quick."""
 
 

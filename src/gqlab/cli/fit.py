@@ -37,26 +37,26 @@ class Fit(EngineOptions, LogOptions):
     """Any of gqlab but ActorCritic and PolicyGradient, which need more than a log: VRGreedyGQ, GreedyGQ,
     SAGAGreedyGQ, FittedQ, …"""
 
-    eta: Annotated[float | None, tyro.conf.arg(help_behavior_hint="")] = None
+    eta: Annotated[float | None, tyro.conf.arg(metavar="FLOAT", help_behavior_hint="")] = None
     """The step size of θ; features have a length of at most 1. Default: 0.1, or the algorithm's own."""
 
-    eta_omega: Annotated[float | None, tyro.conf.arg(help_behavior_hint="")] = None
+    eta_omega: Annotated[float | None, tyro.conf.arg(metavar="FLOAT", help_behavior_hint="")] = None
     """The step size of ω. Default: that of θ, or the algorithm's own."""
 
-    batch_size: Annotated[int | None, tyro.conf.arg(help_behavior_hint="")] = None
+    batch_size: Annotated[int | None, tyro.conf.arg(metavar="INT", help_behavior_hint="")] = None
     """The rows of a batch of VRGreedyGQ, the updates of an epoch of WholeDataVRGreedyGQ. Default: all, as many as
     there are rows."""
 
-    ridge: Annotated[float | None, tyro.conf.arg(help_behavior_hint="")] = None
+    ridge: Annotated[float | None, tyro.conf.arg(metavar="FLOAT", help_behavior_hint="")] = None
     """Of FittedQ and LSPI. Default: 1e-4."""
 
-    pessimism: Annotated[float | None, tyro.conf.arg(help_behavior_hint="")] = None
+    pessimism: Annotated[float | None, tyro.conf.arg(metavar="FLOAT", help_behavior_hint="")] = None
     """Of FittedQ and LSPI: values are lower by so many standard deviations; 1 where a log hardly explores."""
 
     discount: float = 0.99
     """γ."""
 
-    passes: Annotated[int | None, tyro.conf.arg(help_behavior_hint="")] = None
+    passes: Annotated[int | None, tyro.conf.arg(metavar="INT", help_behavior_hint="")] = None
     """Over the rows. Default: 100; FittedQ, LSPI and LeastSquaresGreedyGQ solve for θ and make none."""
 
     env: Annotated[str | None, tyro.conf.arg(metavar="ID", help_behavior_hint="")] = None

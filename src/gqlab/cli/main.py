@@ -16,7 +16,7 @@ from gqlab.version import __version__
 
 DESCRIPTION = """Provably convergent off-policy control: Greedy-GQ and VR-Greedy-GQ.
 
-gqlab --version prints the version; gqlab COMMAND --help the options of a command."""
+gqlab --version prints the version, gqlab help COMMAND the options of a command."""
 
 #: Exit statuses; docs/cli.md explains them.
 BAD_INPUT, INTERRUPTED, BROKEN_PIPE = 2, 130, 141
@@ -75,7 +75,10 @@ def _parse(arguments: Sequence[str] | None) -> Callable[[], None]:
 
     from gqlab.cli.commands import COMMANDS
 
-    name = next(iter(sys.argv[1:] if arguments is None else arguments), "")
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    if given[:1] == ["help"]:  # as other programs have it
+        given = [*given[1:2], "--help"]
+    name = next(iter(given), "")
     if name and not name.startswith("-") and name not in COMMANDS:
         near = difflib.get_close_matches(name, COMMANDS, 1)
         wanted = f"did you mean {near[0]}?" if near else f"expected one of {', '.join(COMMANDS)}"
@@ -87,7 +90,7 @@ def _parse(arguments: Sequence[str] | None) -> Callable[[], None]:
                 {name: _later(command) for name, command in COMMANDS.items()},
                 prog="gqlab",
                 description=DESCRIPTION,
-                args=arguments,
+                args=given,
             )
         return command
     except SystemExit as end:

@@ -25,6 +25,21 @@ def from_file(argument: str, text: str) -> tuple[Any, str]:
     return getattr(found, name), name
 
 
+def own_problem(argument: str, text: str, seed: int) -> Any:
+    """The Problem that FILE.py:NAME names, or the one that a function of this name makes of a seed."""
+    from gqlab.problems.problem import Problem
+
+    thing, _ = from_file(argument, text)
+    if isinstance(thing, Problem):
+        return thing
+    if not callable(thing):
+        raise ValueError(f"{argument} {text!r} is {thing!r}, expected a Problem or a function from a seed to one")
+    made = thing(seed)
+    if not isinstance(made, Problem):
+        raise ValueError(f"{argument} {text!r} made {made!r} of seed {seed}, expected a Problem")
+    return made
+
+
 def _import(module: str, source: Path) -> None:
     """Import a file under a name that compiled code, saved results and workers can know it by.
 

@@ -17,6 +17,7 @@ from gqlab.grids.export import export_parquet
 from gqlab.grids.grid import grid
 from gqlab.grids.grid_result import GridResult
 from gqlab.grids.recipe import Recipe, read_recipe
+from gqlab.support.words import counted
 from gqlab.tasks.engines import engine_of
 
 #: Rows of the table that are printed.
@@ -36,7 +37,7 @@ class SweepOptions:
     engine: Annotated[Literal["threads", "processes", "ray"] | None, tyro.conf.arg(help_behavior_hint="")] = None
     """Where the cells run. Default: what the file says, or processes."""
 
-    workers: Annotated[int | None, tyro.conf.arg(help_behavior_hint="")] = None
+    workers: Annotated[int | None, tyro.conf.arg(metavar="INT", help_behavior_hint="")] = None
     """Default: what the file says, or one for each core, GPU, or core of the cluster."""
 
     address: Annotated[str | None, tyro.conf.arg(metavar="HOST:PORT", help_behavior_hint="")] = None
@@ -69,16 +70,16 @@ def sweep(options: Annotated[SweepOptions, tyro.conf.arg(name="")]) -> None:
     print(table(rows))
     print(f"\n{work(len(found), n_computed, seconds)}; gqlab.open_grid({str(options.out)!r}) opens them")
     if options.export is not None:
-        print(f"{written:,} rows in {options.export}")
+        print(f"{counted(written, 'row')} in {options.export}")
 
 
 def work(n_cells: int, n_computed: int, seconds: float) -> str:
     """What was computed, and what was already there."""
     if n_computed == 0:
-        return f"All {n_cells:,} cells were already in the store: nothing was computed"
+        return f"All {counted(n_cells, 'cell')} were already in the store: nothing was computed"
     kept = n_cells - n_computed
     rest = f", {kept:,} were already in the store" if kept else ""
-    return f"{n_computed:,} cells computed in {seconds:.1f} s{rest}"
+    return f"{counted(n_computed, 'cell')} computed in {seconds:.1f} s{rest}"
 
 
 def summary(found: GridResult, recipe: Recipe) -> list[dict[str, Any]]:

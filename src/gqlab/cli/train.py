@@ -13,6 +13,7 @@ import tyro
 from gqlab.cli.replay_options import ReplayOptions, replay_of
 from gqlab.support import checks
 from gqlab.support.plain_json import print_json
+from gqlab.support.words import counted
 
 if TYPE_CHECKING:
     from gqlab.learn.agent.presets import Preset
@@ -35,40 +36,40 @@ class _Train:
     """Sarsa, QLearning, QRC, GreedyGQ, VRGreedyGQ, AveragedGreedyGQ or STORMGreedyGQ; with --replay the first five,
     SAGAQLearning or SAGAGreedyGQ. Default: the preset's, or Sarsa, or SAGAQLearning with --replay."""
 
-    eta: Annotated[float | None, tyro.conf.arg(help_behavior_hint="")] = None
+    eta: Annotated[float | None, tyro.conf.arg(metavar="FLOAT", help_behavior_hint="")] = None
     """The step size of θ; features have length 1. Default: 0.25."""
 
-    eta_omega: Annotated[float | None, tyro.conf.arg(help_behavior_hint="")] = None
+    eta_omega: Annotated[float | None, tyro.conf.arg(metavar="FLOAT", help_behavior_hint="")] = None
     """The step size of ω, for QRC and the algorithms of Greedy-GQ. Default: that of θ for QRC, otherwise a tenth of
     it."""
 
-    trace: Annotated[float | None, tyro.conf.arg(help_behavior_hint="")] = None
+    trace: Annotated[float | None, tyro.conf.arg(metavar="FLOAT", help_behavior_hint="")] = None
     """λ of the traces. Default: 0.9; VRGreedyGQ has none, nor has anything with --replay."""
 
-    batch_size: Annotated[int | None, tyro.conf.arg(help_behavior_hint="")] = None
+    batch_size: Annotated[int | None, tyro.conf.arg(metavar="INT", help_behavior_hint="")] = None
     """The steps of a batch of VRGreedyGQ. Default: 500."""
 
-    discount: Annotated[float | None, tyro.conf.arg(help_behavior_hint="")] = None
+    discount: Annotated[float | None, tyro.conf.arg(metavar="FLOAT", help_behavior_hint="")] = None
     """γ. Default: the preset's, or 0.99."""
 
-    epsilon: Annotated[float | None, tyro.conf.arg(help_behavior_hint="")] = None
+    epsilon: Annotated[float | None, tyro.conf.arg(metavar="FLOAT", help_behavior_hint="")] = None
     """The share of actions at random; it falls to 0 over all steps. Default: 0.1, or as the preset with --replay has
     it."""
 
-    initial_value: Annotated[float | None, tyro.conf.arg(help_behavior_hint="")] = None
+    initial_value: Annotated[float | None, tyro.conf.arg(metavar="FLOAT", help_behavior_hint="")] = None
     """What all action values are at first: an optimistic one explores. Default: the preset's, or 0."""
 
-    steps: Annotated[int | None, tyro.conf.arg(help_behavior_hint="")] = None
+    steps: Annotated[int | None, tyro.conf.arg(metavar="INT", help_behavior_hint="")] = None
     """How long it learns. Default: 100,000, or 20,000 with --replay."""
 
     seed: int = 0
     """Of everything."""
 
-    every: Annotated[int | None, tyro.conf.arg(help_behavior_hint="")] = None
+    every: Annotated[int | None, tyro.conf.arg(metavar="INT", help_behavior_hint="")] = None
     """Steps between two checkpoints, each with an evaluation of the greedy policy. Default: 10,000, or 1,000 with
     --replay."""
 
-    threshold: Annotated[float | None, tyro.conf.arg(help_behavior_hint="")] = None
+    threshold: Annotated[float | None, tyro.conf.arg(metavar="FLOAT", help_behavior_hint="")] = None
     """The mean return from which on the environment counts as solved. Default: what Gymnasium says of it."""
 
     episodes: int = 50
@@ -113,7 +114,7 @@ def train(options: Annotated[Train, tyro.conf.arg(name="")]) -> None:
         about = {"env": plan.env, "steps": steps, "evaluation": found._asdict(), "history": history}
         print_json({**about, **reached, "out": folder})
         return
-    print(f"{plan.env}: mean return {found.mean:.1f} over {n} episodes after {steps:,} steps")
+    print(f"{plan.env}: mean return {found.mean:.1f} over {counted(n, 'episode')} after {counted(steps, 'step')}")
     if plan.threshold is not None:
         print(train_page.solved_words(plan, solved))
     print(f"Written to {folder}: report.html, model.npz, agent.npz, progress.csv, curve.png and .svg")

@@ -19,6 +19,14 @@ if TYPE_CHECKING:
     import gymnasium
 
 
+#: The rows that are kept beside a model, with their features: what a transformer that is given when loading must make.
+MOST_PROBES = 8
+
+#: How far the features of a probe may be from those that were kept, in units of the largest: another version of a
+#: library may round in another way.
+TOLERANCE = 1e-6
+
+
 class Foreign(Encoder):
     """A scikit-learn transformer, or anything with ``transform`` like one, as an encoder.
 
@@ -45,6 +53,7 @@ class Foreign(Encoder):
         if not callable(getattr(transformer, "transform", None)):
             raise ValueError(f"transformer is {checks.shown(transformer)}, expected an object with transform(X)")
         self.transformer = transformer
+        self._probes: list[FloatArray] = []  # the first rows that were encoded
         if hasattr(transformer, "n_features_in_"):
             self._take(transformer)
 
@@ -83,7 +92,40 @@ class Foreign(Encoder):
         return self.encode_batch(np.reshape(observation, (1, -1)))[0]
 
     def _batch(self, X: FloatArray) -> NDArray[Any]:
-        return self._features(X)
+        made = self._features(X)
+        wanted = min(MOST_PROBES - len(self._probes), len(X))
+        if wanted > 0:
+            self._probes += [X[k].copy() for k in np.linspace(0, len(X) - 1, wanted).astype(int)]
+        return made
+
+    # --- In files ----------------------------------------------------------------------------------------------------
+
+    def probes(self) -> dict[str, NDArray[Any]]:
+        """Some rows and their features: what stands in a file in place of the transformer."""
+        rows = np.array(self._probes) if self._probes else np.zeros((1, self.n_features_in_))
+        try:
+            return {"rows": rows, "features": self._features(rows)}
+        except ValueError:  # nothing was encoded yet, and zeros are none of its rows
+            return {}
+
+    def agreeing(self, rows: FloatArray, features: FloatArray) -> Self:
+        """This one, fitted to the ``rows`` if it is not fitted; ``ValueError`` where its features are others."""
+        if not hasattr(self, "n_features_out_"):
+            self.fit(rows)
+        name = type(self.transformer).__name__
+        made = self._features(checks.array("probes", rows, (None, self.n_features_in_)))
+        if made.shape != features.shape:
+            raise ValueError(
+                f"encoder: this {name} makes {made.shape[1]} features, that of the file made {features.shape[1]}"
+            )
+        wrong = np.abs(made - features).max(axis=1) > TOLERANCE * max(1.0, float(np.abs(features).max()))
+        if wrong.any():
+            raise ValueError(
+                f"encoder: this {name} makes other features of {int(wrong.sum())} of {len(rows)} rows than that of the "
+                "file did: give the one that the model was fitted with, or one fitted to the same data"
+            )
+        self._probes = [row.copy() for row in rows]
+        return self
 
     def _features(self, X: FloatArray) -> FloatArray:
         try:

@@ -30,7 +30,6 @@ from gqlab.learn.fit.shrunk import Gram, Shrunk, System, constant, extremes, shr
 from gqlab.support.checks import FloatArray
 from gqlab.tasks.base import Engine, Task
 
-
 #: Pairs that were hardly seen are bracketed where they may move a value by so many of its standard errors: less than
 #: that costs an interval of 95 % less than one hundredth of its coverage.
 LEAST_MOVE = 0.25

@@ -25,6 +25,8 @@ from gqlab.policies import Policy, as_policy
 from gqlab.support import checks
 from gqlab.support.checks import FloatArray
 from gqlab.support.files import read_arrays, write_arrays
+from gqlab.support.notebook import html_card
+from gqlab.support.words import counted
 
 #: What a saved model says of itself.
 FORMAT = "gqlab.LinearQ 1"
@@ -89,11 +91,26 @@ class LinearQ(Policy):
         checks.instance("history", self.history, Mapping, "a mapping of arrays")
         if self.action_labels is not None and len(self.action_labels) != len(theta):
             raise ValueError(
-                f"metadata has {len(self.action_labels)} labels of actions, and theta {len(theta)} actions"
+                f"metadata has {len(self.action_labels)} labels of actions, and theta {counted(len(theta), 'action')}"
             )
 
     def __repr__(self) -> str:
-        return f"LinearQ({self.n_actions} actions, {self.encoder.n_features_out_} features of a state)"
+        features = counted(self.encoder.n_features_out_, "feature")
+        return f"LinearQ({counted(self.n_actions, 'action')}, {features} of a state)"
+
+    def _repr_html_(self) -> str:
+        """For notebooks."""
+        recipe = self.metadata.get("env")
+        labels = None if self.action_labels is None else ", ".join(map(str, self.action_labels))
+        facts = {
+            "learned in": recipe["id"] if isinstance(recipe, Mapping) else None,
+            "actions": self.n_actions if labels is None else f"{self.n_actions}: {labels}",
+            "an observation": counted(self.observation_size, "number"),
+            "features": f"{self.encoder.n_features_out_:,} by {self.encoder!r}",
+            "target": repr(self.target),
+            "discount": self.discount,
+        }
+        return html_card("LinearQ", {name: value for name, value in facts.items() if value is not None})
 
     def __getattr__(self, name: str) -> Any:
         if name == "policy":
@@ -231,6 +248,7 @@ class LinearQ(Policy):
             "space": None if self.space is None else self.space.parts,
         }
         arrays = {f"history.{name}": np.asarray(values) for name, values in self.history.items()}
+        arrays |= probes_of(self.encoder)
         if isinstance(self.target, FixedPolicy):
             arrays["policy"] = self.target.table
         write_arrays(
@@ -247,7 +265,8 @@ class LinearQ(Policy):
         ----------
         path : path
         encoder : encoder, optional
-            Where it had one that cannot be saved.
+            Where it had one that is not gqlab's: it must make the features that the file holds of a few rows. One that
+            is not fitted is fitted to these rows, which is enough where fitting learns nothing from data.
         operators : list of classes, optional
             The class of its target, where that is an operator of your own: no file has a module imported.
         """
@@ -255,7 +274,7 @@ class LinearQ(Policy):
         header = read_header(arrays, FORMAT, path, ("encoder", "target", "discount", "metadata"))
         return cls(
             theta=arrays["theta"],
-            encoder=saved_encoder(header, encoder),
+            encoder=saved_encoder(header, arrays, encoder),
             target=FixedPolicy(arrays["policy"])
             if "policy" in arrays
             else operator_from_dict(header["target"], operators),
@@ -305,10 +324,20 @@ def encoder_to_dict(encoder: Any) -> dict[str, Any] | None:
     return None if isinstance(encoder, Foreign) else encoder.to_dict()
 
 
-def saved_encoder(header: Mapping[str, Any], given: Any) -> Any:
-    """The encoder that a file holds, or the one that is given in its place."""
+def probes_of(encoder: Any) -> dict[str, NDArray[Any]]:
+    """A few rows and their features, where the encoder itself is not saved."""
+    return {f"probes.{name}": v for name, v in encoder.probes().items()} if isinstance(encoder, Foreign) else {}
+
+
+def saved_encoder(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], given: Any) -> Any:
+    """The encoder that a file holds, or the one that is given in its place, which must make the same features."""
     if given is not None:
-        return given
+        made = as_encoder(given)
+        names = ("probes.rows", "probes.features")
+        if not isinstance(made, Foreign) or not all(name in arrays for name in names):
+            return made
+        rows, features = (checks.array(name, arrays[name], (None, None)) for name in names)
+        return own_copy(made).agreeing(rows, features)
     if header["encoder"] is None:
         raise ValueError("encoder is missing: the file was saved with a transformer that is not gqlab's; give it again")
     return encoder_from_dict(header["encoder"])

@@ -32,6 +32,7 @@ from gqlab.policies import Policy
 from gqlab.rules.dispatch import at
 from gqlab.support import checks
 from gqlab.support.checks import FloatArray
+from gqlab.support.notebook import html_card
 from gqlab.support.renamed import renamed
 
 #: Steps between two looks at the progress bar.
@@ -132,6 +133,19 @@ class Agent(Replaying, Policy):
 
     def __repr__(self) -> str:
         return f"Agent({self.env}, {self.encoder!r}, {self.algorithm!r})"
+
+    def _repr_html_(self) -> str:
+        """For notebooks."""
+        episodes = self.episodes
+        facts = {
+            "environment": self.env,
+            "encoder": repr(self.encoder),
+            "algorithm": repr(self.algorithm),
+            "steps": f"{self.num_timesteps:,}",
+            "episodes": f"{len(episodes):,}",
+            "mean return of the last 100": f"{episodes.mean_return():.4g}" if len(episodes) else "–",
+        }
+        return html_card("Agent", facts)
 
     # --- Where it stands ---------------------------------------------------------------------------------------------
 
