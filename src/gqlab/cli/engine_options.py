@@ -12,7 +12,10 @@ import tyro
 class EngineOptions:
     """Who reads the files."""
 
-    engine: Annotated[Literal["threads", "processes", "ray"] | None, tyro.conf.arg(help_behavior_hint="")] = None
+    engine: Annotated[
+        Literal["threads", "processes", "ray"] | None,
+        tyro.conf.arg(metavar="{threads,processes,ray}", help_behavior_hint=""),
+    ] = None
     """Share Parquet files among workers, for data that do not fit one machine. Default: one process reads them."""
 
     workers: Annotated[int | None, tyro.conf.arg(metavar="INT", help_behavior_hint="")] = None

@@ -30,8 +30,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         elif hasattr(getattr(sys, name), "reconfigure"):
             getattr(sys, name).reconfigure(errors="replace")  # a terminal without θ shows a question mark
     try:
-        if (sys.argv[1:] if arguments is None else list(arguments)) == ["--version"]:
+        given = sys.argv[1:] if arguments is None else list(arguments)
+        if given == ["--version"]:
             print(f"gqlab {__version__}")
+        elif given == ["--tyro-print-completion", "bash"]:
+            print(_bash_completion())
         else:
             _parse(arguments)()
         sys.stdout.flush()
@@ -67,6 +70,13 @@ def _wide_enough() -> Iterator[None]:
             del os.environ["COLUMNS"]
         else:
             os.environ["COLUMNS"] = before
+
+
+def _bash_completion() -> str:
+    from gqlab.cli.commands import COMMANDS
+    from gqlab.cli.completion import bash_script, known_words
+
+    return bash_script(COMMANDS, known_words())
 
 
 def _parse(arguments: Sequence[str] | None) -> Callable[[], None]:

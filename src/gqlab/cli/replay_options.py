@@ -31,7 +31,9 @@ class ReplayOptions:
     size: Annotated[int | None, tyro.conf.arg(metavar="INT", help_behavior_hint="")] = None
     """With --replay: keep the newest so many. Default: all."""
 
-    sampling: Annotated[Literal["uniform", "recent"] | None, tyro.conf.arg(help_behavior_hint="")] = None
+    sampling: Annotated[
+        Literal["uniform", "recent"] | None, tyro.conf.arg(metavar="{uniform,recent}", help_behavior_hint="")
+    ] = None
     """With --replay: draw all alike, or the newest more often. Default: uniform."""
 
     average: Annotated[float | None, tyro.conf.arg(metavar="FLOAT", help_behavior_hint="")] = None

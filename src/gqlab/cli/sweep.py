@@ -34,7 +34,10 @@ class SweepOptions:
     out: Annotated[Path, tyro.conf.arg(metavar="DIR")] = Path("results/sweep")
     """The store for finished cells; gqlab.open_grid reads it."""
 
-    engine: Annotated[Literal["threads", "processes", "ray"] | None, tyro.conf.arg(help_behavior_hint="")] = None
+    engine: Annotated[
+        Literal["threads", "processes", "ray"] | None,
+        tyro.conf.arg(metavar="{threads,processes,ray}", help_behavior_hint=""),
+    ] = None
     """Where the cells run. Default: what the file says, or processes."""
 
     workers: Annotated[int | None, tyro.conf.arg(metavar="INT", help_behavior_hint="")] = None
