@@ -20,12 +20,16 @@ def fit_encoder(encoder: Any, data: Transitions) -> Any:
     needed("sklearn", "an encoder")
     from sklearn.base import clone
 
-    from gqlab.encoders import Foreign, OneHot, as_encoder
+    from gqlab.encoders import Foreign, OneHot, TileCoder, as_encoder
 
     made = as_encoder(encoder)
     if not hasattr(made, "n_features_out_"):
         made = clone(made)
+        names = data.observation_names or (data.layout and data.layout.names)
+        if isinstance(made, TileCoder):
+            made.describe(names, getattr(data.layout, "categories", {}))
         if isinstance(made, Foreign):
+            made.names = names
             made.fit(np.concatenate(list(_observations(data))))
         else:
             made.fit(_values(data) if isinstance(made, OneHot) else _bounds(data))

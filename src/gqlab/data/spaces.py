@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from gqlab.encoders.spaces import Flattener, discrete_actions
+from gqlab.encoders.actions import discrete_actions
+from gqlab.encoders.spaces import Flattener
 
 
 def spaces_of(world: Any, name: str) -> tuple[int, Any]:

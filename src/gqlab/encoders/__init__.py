@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from gqlab.encoders.actions import discrete_actions
     from gqlab.encoders.base import Encoder, encode_row
     from gqlab.encoders.foreign import Foreign
     from gqlab.encoders.fourier import Fourier
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from gqlab.encoders.one_hot import OneHot
     from gqlab.encoders.rbf import RBF
     from gqlab.encoders.registry import ENCODERS, as_encoder, encoder_from_dict
-    from gqlab.encoders.spaces import Flattener, discrete_actions
+    from gqlab.encoders.spaces import Flattener
     from gqlab.encoders.tiles import TileCoder
 
 LAZY = {
@@ -28,7 +29,7 @@ LAZY = {
     "OneHot": "gqlab.encoders.one_hot",
     "TileCoder": "gqlab.encoders.tiles",
     "as_encoder": "gqlab.encoders.registry",
-    "discrete_actions": "gqlab.encoders.spaces",
+    "discrete_actions": "gqlab.encoders.actions",
     "encode_row": "gqlab.encoders.base",
     "encoder_from_dict": "gqlab.encoders.registry",
 }

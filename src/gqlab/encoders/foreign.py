@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -68,8 +69,25 @@ class Foreign(Encoder):
 
     def fit(self, X: ArrayLike, y: Any = None) -> Self:
         """Fit a copy of the transformer."""
-        self._take(clone(self.transformer).fit(checks.array("X", X, (None, None)), y))
+        rows = checks.array("X", X, (None, None))
+        try:
+            self._take(clone(self.transformer).fit(rows, y))
+        except (ValueError, TypeError, AttributeError, IndexError):
+            if self.names is None:  # a ColumnTransformer may ask for columns by their names
+                raise
+            self._take(clone(self.transformer).fit(self._framed(rows, self.names), y))
         return self
+
+    #: What the numbers of an observation are called, for transformers that ask for columns by name.
+    names: tuple[str, ...] | None = None
+
+    def _framed(self, X: FloatArray, names: Any) -> Any:
+        """Rows with the names of their columns, where there are data frames."""
+        try:
+            pandas = import_module("pandas")
+        except ImportError:
+            return X
+        return pandas.DataFrame(X, columns=list(names))
 
     def for_space(self, space: gymnasium.Space[Any]) -> Self:
         """The encoder itself, if it is fitted to observations of that size."""
@@ -129,7 +147,8 @@ class Foreign(Encoder):
 
     def _features(self, X: FloatArray) -> FloatArray:
         try:
-            made = self.transformer_.transform(X)
+            names = getattr(self.transformer_, "feature_names_in_", None)
+            made = self.transformer_.transform(X if names is None else self._framed(X, names))
         except Exception as error:  # a transformer may raise anything
             raise ValueError(f"X: {type(self.transformer_).__name__} refuses it: {one_line(error)}") from None
         if scipy.sparse.issparse(made):

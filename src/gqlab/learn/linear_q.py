@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from gqlab.data.schema import Label, Schema
 from gqlab.encoders import Flattener, as_encoder, encoder_from_dict
+from gqlab.encoders.actions import Actions
 from gqlab.encoders.foreign import Foreign
 from gqlab.encoders.registry import own_copy
 from gqlab.encoders.spaces import Layout, layout_of
@@ -93,6 +94,8 @@ class LinearQ(Policy):
             raise ValueError(
                 f"metadata has {len(self.action_labels)} labels of actions, and theta {counted(len(theta), 'action')}"
             )
+        if self._actions is not None and self._actions.n != len(theta):
+            raise ValueError(f"metadata has {counted(self._actions.n, 'action')}, and theta {len(theta)}")
 
     def __repr__(self) -> str:
         features = counted(self.encoder.n_features_out_, "feature")
@@ -131,6 +134,12 @@ class LinearQ(Policy):
     def action_labels(self) -> tuple[Label, ...] | None:
         """What the actions are called; None where they are numbers."""
         return self.schema.action_labels
+
+    @functools.cached_property
+    def _actions(self) -> Actions | None:
+        """What the environment takes in place of the numbers of actions."""
+        found = self.metadata.get("actions")
+        return None if found is None else Actions.from_dict(found)
 
     @property
     def observation_size(self) -> int:  # type: ignore[override]
@@ -184,7 +193,8 @@ class LinearQ(Policy):
 
         The first of the best actions, or with ``deterministic=False`` one drawn from the target's policy, with ``seed``
         where one is given. ``state`` and ``episode_start`` are not read: a linear policy has no memory. Where the
-        actions have labels an action is its label; :meth:`best` has the numbers.
+        actions have labels an action is its label, and where the environment's actions are not 0, 1, … it is what the
+        environment takes; :meth:`best` has the numbers.
         """
         rows, single = self._rows(observation)
         if seed is not None:
@@ -193,6 +203,8 @@ class LinearQ(Policy):
         if self.action_labels is not None:
             names = [self.action_labels[action] for action in actions]
             return (names[0] if single else np.array(names)), None
+        if self._actions is not None:
+            return self._actions.of(actions[0] if single else actions), None
         return (int(actions[0]) if single else actions), None
 
     def value(self, observation: ArrayLike, policy: Any = None) -> Any:

@@ -291,6 +291,7 @@ class Fitting:
             "diverged": self.diverged,
             "evaluates": self.evaluates,
             **self.data.schema.to_dict(),
+            **({} if self.data.actions is None else {"actions": self.data.actions.to_dict()}),
         }
         return LinearQ(theta, self.encoder, operator, self.discount, history, about, self.data.layout)
 
