@@ -64,6 +64,14 @@ class EnvPlan:
             made = gymnasium.wrappers.TimeLimit(made, MOST_STEPS)
         return by_numbers(wrapped(made, self.wrappers))
 
+    @property
+    def threshold(self) -> float | None:
+        """The mean return from which on Gymnasium counts the environment as solved."""
+        import gymnasium
+
+        spec = gymnasium.registry.get(self.id.rpartition(":")[2])
+        return None if spec is None or spec.reward_threshold is None else float(spec.reward_threshold)
+
     def to_dict(self) -> dict[str, Any]:
         """Ready for JSON."""
         return {"kwargs": dict(self.kwargs), "wrappers": [[name, dict(kwargs)] for name, kwargs in self.wrappers]}

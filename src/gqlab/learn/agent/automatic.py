@@ -1,9 +1,9 @@
 """An encoder and an algorithm for an environment that nobody has chosen any for.
 
 Discrete observations get a table. Others get tiles over each number and over each pair of numbers: they are local and
-cheap, and hold what two numbers do together. Bounds are those of the space; where it has none, the range of a thousand random
-steps, and half as much again on either side. The algorithm is Sarsa(λ) with the step size of the presets, or SAGA over
-what is kept where an agent replays: docs/learning.md has the tables.
+cheap, and hold what two numbers do together. Bounds are those of the space; where it has none, the range of a
+thousand random steps, and half as much again on either side. The algorithm is Sarsa(λ) with the step
+size of the presets, or SAGA over what is kept where an agent replays: docs/learning.md has the tables.
 """
 
 from __future__ import annotations
