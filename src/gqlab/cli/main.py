@@ -84,6 +84,7 @@ def _parse(arguments: Sequence[str] | None) -> Callable[[], None]:
     import tyro  # imported here, so that Ctrl-C and a broken installation are reported in one line while modules load
 
     from gqlab.cli.commands import COMMANDS
+    from gqlab.cli.config_files import expanded
 
     given = list(sys.argv[1:] if arguments is None else arguments)
     if given[:1] == ["help"]:  # as other programs have it
@@ -93,6 +94,8 @@ def _parse(arguments: Sequence[str] | None) -> Callable[[], None]:
         near = difflib.get_close_matches(name, COMMANDS, 1)
         wanted = f"did you mean {near[0]}?" if near else f"expected one of {', '.join(COMMANDS)}"
         raise ValueError(f"there is no command {name!r}: {wanted}")
+    if name in COMMANDS:
+        given = expanded(given, COMMANDS[name])
     errors = io.StringIO()
     try:
         with contextlib.redirect_stderr(errors), _wide_enough():

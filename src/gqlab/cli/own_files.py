@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from gqlab.support import checks
 from gqlab.support.own_files import import_file
 
 
@@ -33,3 +35,15 @@ def own_problem(argument: str, text: str, seed: int) -> Any:
     if not isinstance(made, Problem):
         raise ValueError(f"{argument} {text!r} made {made!r} of seed {seed}, expected a Problem")
     return made
+
+
+def named_kind(text: str, known: Mapping[str, Any]) -> Any:
+    """The class of an algorithm: one of those that are known, or what FILE.py:NAME names."""
+    from gqlab.algorithms import is_kind
+
+    if ".py:" not in text:
+        return known[checks.one_of("algorithm", text, known)]
+    kind, _ = from_file("algorithm", text)
+    if not is_kind(kind):
+        raise ValueError(f"algorithm {text!r} is {checks.shown(kind)}, expected a class of algorithms")
+    return kind

@@ -79,7 +79,7 @@ def facts(agent: Agent, plan: Plan) -> list[tuple[str, str]]:
     epsilon, encoder = agent.epsilon, agent.encoder
     return [
         ("algorithm", repr(agent.algorithm)),
-        ("encoder", written(plan.encoder)),
+        ("encoder", written(agent.encoder if plan.encoder is None else plan.encoder)),
         ("features", f"{encoder.n_features_out_:,} for each of {agent.n_actions} actions, {encoder.n_active_} active"),
         *_kept(agent),
         ("discount", f"{agent.discount:g}"),
@@ -110,7 +110,7 @@ def usage(plan: Plan) -> str:
     return (
         "import gymnasium, gqlab as gq\n\n"
         'model = gq.LinearQ.load("model.npz")\n'
-        f'env = gymnasium.make("{plan.env}")\n'
+        f"env = gymnasium.make({', '.join([repr(plan.env), *(f'{k}={v!r}' for k, v in plan.env_kwargs.items())])})\n"
         "observation, _ = env.reset()\n"
         "action, _ = model.predict(observation)\n\n"
         'agent = gq.Agent.load("agent.npz")  # goes on where it stopped\n'
