@@ -41,6 +41,17 @@ def fit_encoder(encoder: Any, data: Transitions) -> Any:
     return made
 
 
+#: The rows that medians are taken of: the first so many.
+MOST_MEDIAN = 100_000
+
+
+def typical_observation(data: Transitions) -> list[float]:
+    """The median of each number of an observation, in the first chunk of data."""
+    chunk = next(iter(data.chunks()))
+    found: list[float] = np.median(np.asarray(chunk.observations[:MOST_MEDIAN], dtype=np.float64), axis=0).tolist()
+    return found
+
+
 def _observations(data: Transitions) -> Iterator[FloatArray]:
     """All observations; nothing is bootstrapped from what a terminated row leads to."""
     for chunk in data.chunks():

@@ -231,6 +231,41 @@ class LinearQ(Policy):
         checks.finite("observation", rows)
         return rows, single
 
+    def plot(
+        self, over: Any = None, *, at: Mapping[Any, float] | None = None, bounds: Any = None, ax: Any = None
+    ) -> Any:
+        """A picture of what was learned: values and greedy actions.
+
+        Of an environment whose states are cells (Frozen Lake, Cliff Walking) the grid, with arrows. Else the values over
+        one or two numbers of an observation.
+
+        Parameters
+        ----------
+        over : name, number, or a pair of these, optional
+            The numbers of an observation that are varied. Default: the first two.
+        at : mapping, optional
+            Values of the others, by name or number. Default: their medians in the data of a fit, or in what the policy
+            sees in its environment; where neither is known, the middle of the encoder's bounds.
+        bounds : (low, high), or one for each, optional
+            Default: the encoder's.
+        ax : matplotlib Axes, or two of them, optional
+            Two numbers take two: for values, and for actions.
+
+        Returns
+        -------
+        Axes, or an array of two
+
+        Examples
+        --------
+        >>> import gqlab as gq
+        >>> model = gq.LinearQ([[0.0, 1.0], [1.0, 0.0]], gq.Identity(bias=False, scale=False).fit([[0, 0], [1, 1]]))
+        >>> [axes.get_title() for axes in model.plot(bounds=[(0, 1), (0, 1)])]
+        ['value', 'greedy action']
+        """
+        from gqlab.learn.pictures import plot_model
+
+        return plot_model(self, over, at, bounds, ax)
+
     def evaluate(
         self, env: Any, n_episodes: int = 100, *, deterministic: bool = True, seed: int = EVALUATION
     ) -> Evaluation:

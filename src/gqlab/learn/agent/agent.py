@@ -23,6 +23,7 @@ from gqlab.learn.agent.live import COLLECTED, DIVERGED, UPDATES, Live
 from gqlab.learn.agent.making import AgentSettings, begin_at, make_keeping_live
 from gqlab.learn.agent.replay import Refit, Replay, way_over_kept
 from gqlab.learn.agent.replaying import Replaying, average_of, entries_of
+from gqlab.learn.agent.shown import agent_card
 from gqlab.learn.agent.workers import PlayedEpisodes, Worker, make_worker
 from gqlab.learn.environments import env_of, is_vector, make_env, recipe_of, single_spaces
 from gqlab.learn.linear_q import LinearQ
@@ -32,7 +33,7 @@ from gqlab.policies import Policy
 from gqlab.rules.dispatch import at
 from gqlab.support import checks
 from gqlab.support.checks import FloatArray
-from gqlab.support.notebook import html_card
+from gqlab.support.compile_errors import cause_first
 from gqlab.support.renamed import renamed
 
 #: Steps between two looks at the progress bar.
@@ -140,16 +141,7 @@ class Agent(Replaying, Policy):
 
     def _repr_html_(self) -> str:
         """For notebooks."""
-        episodes = self.episodes
-        facts = {
-            "environment": self.env,
-            "encoder": repr(self.encoder),
-            "algorithm": repr(self.algorithm),
-            "steps": f"{self.num_timesteps:,}",
-            "episodes": f"{len(episodes):,}",
-            "mean return of the last 100": f"{episodes.mean_return():.4g}" if len(episodes) else "–",
-        }
-        return html_card("Agent", facts)
+        return agent_card(self)
 
     # --- Where it stands ---------------------------------------------------------------------------------------------
 
@@ -248,7 +240,8 @@ class Agent(Replaying, Policy):
             for each in callbacks:
                 each.on_training_start(self)
             try:
-                self._learn_until(end, callbacks, advance_bar)
+                with cause_first((self.algorithm.estimator, self.target.compiled)):
+                    self._learn_until(end, callbacks, advance_bar)
             finally:
                 for each in callbacks:
                     each.on_training_end(self)
@@ -329,6 +322,10 @@ class Agent(Replaying, Policy):
             raise ValueError("env is missing: cannot recreate this environment: pass env=")
         with contextlib.closing(env_of(recipe)) as another:
             return play(self.snapshot(), another, n_episodes, deterministic=deterministic, seed=seed)
+
+    def plot(self, over: Any = None, **settings: Any) -> Any:
+        """A picture of what was learned: see :meth:`gqlab.LinearQ.plot`."""
+        return self.snapshot().plot(over, **settings)
 
     def set_env(self, env: Any) -> None:
         """Go on in another environment, with a new episode."""
