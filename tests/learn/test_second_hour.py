@@ -81,7 +81,9 @@ def test_a_transformer_of_other_data_is_refused(log, tmp_path):
 def test_a_discrete_number_in_a_dict_is_a_category():
     coder = gq.TileCoder(4, bins=4).for_space(Room.observation_space)
     tiles = [set(coder.encode(np.array([0.3, 0.4, room]))) for room in (1.0, 2.0, 3.0)]
-    assert not (tiles[0] & tiles[1] or tiles[1] & tiles[2] or tiles[0] & tiles[2])
+    assert not tiles[0] & tiles[1]
+    assert not tiles[1] & tiles[2]
+    assert not tiles[0] & tiles[2]
     again = encoder_from_dict(json.loads(json.dumps(coder.to_dict())))
     assert all(set(again.encode(np.array([0.3, 0.4, room]))) == tiles[int(room) - 1] for room in (1.0, 2.0, 3.0))
 

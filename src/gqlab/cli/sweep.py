@@ -17,6 +17,7 @@ from gqlab.grids.export import export_parquet
 from gqlab.grids.grid import grid
 from gqlab.grids.grid_result import GridResult
 from gqlab.grids.recipe import Recipe, read_recipe
+from gqlab.support.own_files import OwnCode
 from gqlab.support.words import counted
 from gqlab.tasks.engines import engine_of
 
@@ -46,6 +47,9 @@ class SweepOptions:
     address: Annotated[str | None, tyro.conf.arg(metavar="HOST:PORT", help_behavior_hint="")] = None
     """Of a Ray cluster to join, or auto. Default: what the file says, or this machine alone."""
 
+    code: Annotated[tuple[Path, ...], tyro.conf.arg(metavar="FILE.py ...", help_behavior_hint="")] = ()
+    """Files of your own that the sweep may name, as FILE.py:NAME: problems, algorithms, operators."""
+
     export: Annotated[Path | None, tyro.conf.arg(metavar="FILE.parquet", help_behavior_hint="")] = None
     """Write every record of every run to a Parquet file, too."""
 
@@ -55,7 +59,7 @@ class SweepOptions:
 
 def sweep(options: Annotated[SweepOptions, tyro.conf.arg(name="")]) -> None:
     """Run problems × algorithms × seeds, as a file lists them. Finished work is kept: the same command resumes."""
-    recipe = read_recipe(options.file)
+    recipe = read_recipe(options.file, OwnCode(options.code))
     given = {name: getattr(options, name) for name in ("engine", "workers", "address")}
     chosen = {"engine": "processes", **recipe.engine, **{name: v for name, v in given.items() if v is not None}}
     engine = engine_of(chosen["engine"], chosen.get("workers"), chosen.get("address"))

@@ -236,8 +236,8 @@ class LinearQ(Policy):
     ) -> Any:
         """A picture of what was learned: values and greedy actions.
 
-        Of an environment whose states are cells (Frozen Lake, Cliff Walking) the grid, with arrows. Else the values over
-        one or two numbers of an observation.
+        Of an environment whose states are cells (Frozen Lake, Cliff Walking) the grid, with arrows. Else the values
+        over one or two numbers of an observation.
 
         Parameters
         ----------

@@ -130,7 +130,7 @@ def _typical(model: LinearQ, recipe: Any, names: list[str]) -> FloatArray:
 
 def _watched(model: LinearQ, recipe: dict[str, Any]) -> FloatArray:
     """The observations of some steps of the greedy policy."""
-    rows = []
+    rows: list[FloatArray] = []
     with contextlib.closing(env_of(recipe)) as env:
         flat = Flattener(env.observation_space)
         over, episode = True, 0

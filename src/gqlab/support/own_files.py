@@ -4,8 +4,33 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
+from typing import Any
+
+
+@dataclass(frozen=True)
+class OwnCode:
+    """The files that a command line names with ``--code``: what a TOML file names as FILE.py:NAME must be in one."""
+
+    files: tuple[Path, ...] = ()
+
+    @staticmethod
+    def is_named(text: Any) -> bool:
+        """Whether this has the form FILE.py:NAME."""
+        return isinstance(text, str) and ".py:" in text
+
+    def find(self, where: str, text: str) -> Any:
+        """The thing of that name; ``ValueError`` where the command line does not name its file."""
+        path, _, name = text.rpartition(":")
+        if Path(path).resolve() not in {file.resolve() for file in self.files}:
+            raise ValueError(f"{where} is {text!r}: no file has another one run; add --code {path} to the command")
+        try:
+            return getattr(import_file(Path(path)), name)
+        except (ValueError, AttributeError) as error:
+            why = f"{path} has nothing of the name {name}" if isinstance(error, AttributeError) else error
+            raise ValueError(f"{where} is {text!r}: {why}") from None
 
 
 def import_file(source: Path) -> ModuleType:

@@ -167,7 +167,7 @@ class Agent(Replaying, Policy):
 
     @property
     def theta(self) -> FloatArray:
-        """One row of weights for each action, (n_actions, K): what the estimator offers, which may be a mean."""
+        """One row of weights for each action, (n_actions, K), which may be a mean."""
         estimator, point = at(self._live.estimator, 0), self._live.point  # type: ignore[no-untyped-call]
         if not hasattr(estimator, "answer"):
             return entries_of(point.theta).reshape(self.n_actions, -1)
@@ -189,12 +189,8 @@ class Agent(Replaying, Policy):
     @property
     def model(self) -> LinearQ:
         """What was learned so far, as a model of its own: what it acts by, without exploration."""
-        about = {
-            "algorithm": self.algorithm.to_dict(),
-            "timesteps": self.num_timesteps,
-            "seed": self.seed,
-            "env": recipe_of(self.env),
-        }
+        about = {"algorithm": self.algorithm.to_dict(), "timesteps": self.num_timesteps, "seed": self.seed}
+        about["env"] = recipe_of(self.env)
         numbered = numbered_actions(self.env)
         if numbered is not None:
             about["actions"] = numbered.to_dict()
