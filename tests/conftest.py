@@ -86,3 +86,15 @@ def every_size(monkeypatch):
     """Code for every small size, as users have it."""
     for module in ("memory", "layout"):
         monkeypatch.setattr(f"gqlab.engine.{module}.is_unrolled", IS_UNROLLED)
+
+
+@pytest.fixture
+def no_windows():
+    """Pictures that nobody looks at, and that are closed; Matplotlib's settings stay what they were."""
+    import matplotlib
+    import matplotlib.pyplot as plt
+
+    with matplotlib.rc_context():
+        plt.switch_backend("Agg")
+        yield
+        plt.close("all")

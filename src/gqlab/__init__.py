@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from gqlab.lab import check
     from gqlab.lab.check import Trajectory, trajectory
     from gqlab.lab.curves import compare_plot
+    from gqlab.lab.efficiency import Efficiency, efficiency
     from gqlab.lab.floor import Floor, floor
     from gqlab.lab.results import RunResult
     from gqlab.lab.rollout import sampled_reward
@@ -82,6 +83,7 @@ LAZY = {
     "CheckpointCallback": "gqlab.learn.agent.callbacks",
     "Decay": "gqlab.algorithms.schedules",
     "Decision": "gqlab.judge.decision",
+    "Efficiency": "gqlab.lab.efficiency",
     "EpsilonGreedy": "gqlab.operators",
     "EvalCallback": "gqlab.learn.agent.callbacks",
     "Evaluation": "gqlab.learn.playing",
@@ -135,6 +137,7 @@ LAZY = {
     "collect": "gqlab.data",
     "compare_plot": "gqlab.lab.curves",
     "decide": "gqlab.judge.deciding",
+    "efficiency": "gqlab.lab.efficiency",
     "evaluate": "gqlab.learn.playing",
     "fit": "gqlab.learn.fit.fit",
     "floor": "gqlab.lab.floor",
@@ -161,7 +164,7 @@ MODULES = {
     "theory": "gqlab.theory",
 }
 
-#: Names that were given up, with what stands in their place.
+#: Names that were given up, with those that replace them.
 RENAMED = {
     "Linear": "LinearDecay",
     "aggregation": "aggregated_features",
@@ -204,6 +207,7 @@ __all__ = [
     "CheckpointCallback",
     "Decay",
     "Decision",
+    "Efficiency",
     "EpsilonGreedy",
     "EvalCallback",
     "Evaluation",
@@ -256,6 +260,7 @@ __all__ = [
     "collect",
     "compare_plot",
     "decide",
+    "efficiency",
     "evaluate",
     "fit",
     "floor",

@@ -24,6 +24,7 @@ from gqlab.support import checks
 from gqlab.support.files import check_writable, clear_parts, write_whole
 from gqlab.support.progress import Silent, progress_bar
 from gqlab.theory.inputs import RANGES
+from helpers.refusals import refused
 
 MDP = gq.garnet(4, 2, 2, seed=3)
 PHI = gq.random_features(MDP, 3, seed=1)
@@ -115,10 +116,8 @@ CASES = {
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_message(case):
     call, message = case
-    with pytest.raises(ValueError, match=re.escape(message)) as error:
+    with refused(message):
         call()
-    assert "\n" not in str(error.value)
-    assert len(str(error.value)) < 300
 
 
 def test_what_is_right_in_another_form_is_taken(garnet_problem):

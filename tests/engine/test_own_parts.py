@@ -21,6 +21,7 @@ from gqlab.estimators.plain import Plain
 from gqlab.rules.memory import near
 from gqlab.samples.streams import draw
 from helpers.plain_loops import greedy_gq, pseudo_gradients
+from helpers.refusals import refused
 
 OWN_FILE = '''
 """An ε-softmax operator, and STORM: v_t = F_x(z_t) + (1 − a)(v_{t−1} − F_x(z_{t−1}))."""
@@ -365,9 +366,8 @@ MISSING = {
 @pytest.mark.parametrize("case", MISSING.values(), ids=MISSING)
 def test_message(case, garnet_problem):
     call, message = case
-    with pytest.raises(ValueError, match=re.escape(message)) as error:
+    with refused(message):
         call(garnet_problem)
-    assert "\n" not in str(error.value)
 
 
 # --- The cache on disk ----------------------------------------------------------------------------------------------

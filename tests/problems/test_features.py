@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 import pytest
 
 import gqlab as gq
 from conftest import VECTORS, assert_close, problem_of
+from helpers.refusals import refused
 
 #: A ring of three states with a way in from state 3 that nothing leads back to, and a terminal state 4.
 P = np.zeros((5, 2, 5))
@@ -132,6 +131,5 @@ CASES = {
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_message(case):
     call, message = case
-    with pytest.raises(ValueError, match=re.escape(message)) as error:
+    with refused(message):
         call()
-    assert "\n" not in str(error.value)

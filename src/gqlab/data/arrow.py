@@ -110,7 +110,7 @@ def rows_of(
 
 
 def _without_void(table: Any, plan: Plan, schema: Schema) -> Any:
-    """The table with something for what a row without an action holds, or does not hold: nobody reads it."""
+    """The table with a placeholder in rows without an action: it is never used."""
     pa = needed("pyarrow", "reading a table")
     pc = needed("pyarrow.compute", "reading a table")
     last = pa.array(flag_of(table, plan["last"][0]))

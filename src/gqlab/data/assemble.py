@@ -3,7 +3,7 @@
 Where rows hold their next observation, each is a transition. Else the rows of an episode follow each other, and the
 next observation of row t is the observation of row t + 1. Then
 
-* a row that terminated needs none: it gets its own observation, which nobody reads;
+* a row that terminated needs none: it gets its own observation, which is never used;
 * a row that was cut off needs one that is not there: it is left out, and the row before it, whose next observation is
   known, becomes the one where the episode was cut off;
 * RLDS's last row of an episode holds only that observation: it is the next observation of the row before.

@@ -38,7 +38,7 @@ ENDINGS = tuple(f".{text}{packed}" for text in ("csv", "tsv") for packed in ("",
 
 @dataclass(frozen=True)
 class Format:
-    """How values stand in the files."""
+    """How values are written in the files."""
 
     delimiter: str = ","
     decimal: str = "."

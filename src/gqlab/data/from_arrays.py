@@ -109,7 +109,7 @@ def chunk_of(rows: Rows, reading: Reading) -> tuple[Chunk, int]:
 
 
 def joined(chunks: list[Chunk]) -> Chunk:
-    """Chunks behind one another as one, closed for writing."""
+    """Chunks joined to one, closed for writing."""
     parts = [arrays_of(chunk) for chunk in chunks]
     whole = {
         name: checks.frozen(np.concatenate([part[name] for part in parts]) if len(parts) > 1 else parts[0][name])

@@ -193,7 +193,7 @@ class FromSources:
         ----------
         path : str or path, or a list of them
             A file, a pattern such as ``"logs/*.parquet"``, or a folder. Files follow each other in the order of the
-            list, those of a pattern by name, numbers as numbers. An episode may go on in the next file.
+            list, those of a pattern by name, numbers as numbers. An episode may continue in the next file.
         columns, n_actions, time, gap, sort, ends, drop_nulls, action_labels, like
             As of :meth:`from_dataframe`. A file that :meth:`to_parquet` wrote knows its number of actions and all
             labels. Sorting reads all rows into memory.

@@ -106,7 +106,7 @@ class Log:
                 yield replace(self.decoded(kept, plan, place), begins=begins)
 
     def drop(self) -> Drop | None:
-        """What leaves out the rows with nulls, once through; None where there are none."""
+        """What leaves out the rows with nulls, found in one pass; None if there are no nulls."""
         return Drop(self.plan, self.null_columns, self.bad) if self.null_columns else None
 
     def chunks(self) -> Iterator[Chunk]:

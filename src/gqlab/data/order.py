@@ -1,7 +1,7 @@
-"""Rows in the order of time, one episode after the other: recognised where they are not, and cut where one is missing.
+"""Whether rows are in the order of time, one episode after another; and cuts where rows are missing.
 
-An episode whose rows stop without an end, and that goes on further below, shows that the rows of several are mixed:
-what stands below a row is then another unit's. Where the rows before had an end, the same name begins a new episode.
+If the rows of an episode stop without an end and continue further down, the rows of several episodes are mixed: the row
+below one is then not what followed it. After an end the same name begins a new episode.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from gqlab.support import checks
 
 
 def ends_of(rows: Rows) -> NDArray[np.bool_]:
-    """The rows that say that their episode ended."""
+    """Which rows say that their episode ended."""
     return (rows.terminated | rows.truncated) if rows.last is None else rows.last
 
 
 class Order:
-    """Sees the rows of a source once, and says where an episode returns or its time goes back.
+    """Reads the rows of a source once, and reports where an episode returns or its time goes back.
 
-    Of every episode without an end eight bytes are kept; of those that have one, nothing.
+    It keeps eight bytes for each episode without an end, and nothing for the others.
     """
 
     def __init__(self, sorted_by: tuple[str, ...] = ()) -> None:
         self._sorted_by = sorted_by
-        self._open: list[NDArray[np.uint64]] = []  # each sorted: what rows have stopped without an end
+        self._open: list[NDArray[np.uint64]] = []  # each sorted: the episodes whose rows stopped without an end
         self._last: tuple[Any, bool, float] | None = None  # episode, whether it ended, and the time of the row before
 
     def add(self, rows: Rows) -> None:
@@ -65,7 +65,7 @@ class Order:
             )
 
     def _check_names(self, rows: Rows, begins: NDArray[np.intp], stopped: NDArray[np.bool_]) -> None:
-        """``begins`` are rows of another episode than the one above; it stopped, or it is left open."""
+        """``begins``: the rows whose episode differs from that of the row above, which stopped or is left open."""
         assert rows.episodes is not None
         if not len(begins):
             return
@@ -95,7 +95,7 @@ class Order:
         return f"sort by episode and time, or pass {option('sort', 'True')}"
 
     def _keep(self, keys: NDArray[np.uint64]) -> None:
-        """Put keys beside the others; parts of like size become one."""
+        """Store more keys; parts of similar size are merged."""
         self._open.append(keys)
         while len(self._open) > 1 and len(self._open[-2]) < 2 * len(self._open[-1]):
             last = self._open.pop()
@@ -103,7 +103,7 @@ class Order:
 
 
 def _again(leaving: NDArray[np.uint64], left_open: NDArray[np.bool_], coming: NDArray[np.uint64]) -> NDArray[np.bool_]:
-    """Which of the episodes that come were left open before, in the same block."""
+    """Which of these episodes were left open earlier in the same block."""
     keys, places = np.unique(leaving[left_open], return_index=True)
     first = np.flatnonzero(left_open)[places]  # np.unique gives the first of each
     at = np.minimum(np.searchsorted(keys, coming), len(keys) - 1)
@@ -127,7 +127,7 @@ def keys_of(names: NDArray[Any]) -> NDArray[np.uint64]:
 
 
 def cut(blocks: Iterable[Rows], reading: Reading, dropped: Callable[[], bool] = lambda: False) -> Iterator[Rows]:
-    """The rows, with an end before each gap, before rows that were left out, and where an episode stops without one.
+    """The rows, with an end added before gaps, before rows that were left out, and where an episode stops without one.
 
     A block waits for the first row of the next. ``dropped`` says, after the last, whether rows behind it are left out.
     """

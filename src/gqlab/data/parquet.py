@@ -20,10 +20,10 @@ from gqlab.data.schema import Schema
 from gqlab.support import checks
 from gqlab.support.files import one_line
 
-#: Rows that are decoded at a time, and that a row group holds when it is written: at most so many,
+#: The most rows that are decoded at a time, and that a written row group holds;
 ROWS = 2**17
 
-#: and so many bytes of numbers: a file of few rows may be as wide as it likes.
+#: and the most bytes of numbers, since a file of few rows may be wide.
 BATCH_BYTES = 2**24
 
 #: Bytes of a number by its type in the file; of all others eight.
@@ -139,7 +139,7 @@ def rows_at_a_time(metadata: Any, names: Sequence[str]) -> int:
 
 
 def rows_of_bytes(width: float) -> int:
-    """Rows of so many bytes that are handled at a time."""
+    """How many rows of ``width`` bytes are handled at a time."""
     return max(1, min(ROWS, int(BATCH_BYTES / width)))
 
 

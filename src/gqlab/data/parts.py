@@ -1,6 +1,6 @@
 """Files in parts, each of which can be read, checked and assembled without the others; and rows in memory alike.
 
-The parts follow from the data alone. Put one behind the other their transitions are those of the files: where rows
+The parts follow from the data alone. Joined in order, their transitions are those of the files: where rows
 follow each other, the last row of a part is given the observation of the first row behind it.
 """
 
@@ -17,7 +17,7 @@ from gqlab.data.parquet import ROWS, ParquetFiles, opened
 from gqlab.data.paths import printable
 from gqlab.data.rows import Rows
 
-#: Rows of a piece: at least so many, where its file has them.
+#: The least number of rows in a piece, if its file has them.
 PIECE_ROWS = ROWS
 
 #: Parts of all files, at most, but for one at the end of each file: a part has as many pieces as that takes.
@@ -70,7 +70,7 @@ def parts_of(files: ParquetFiles | Memory) -> list[Part]:
 
 
 def pieces_of(files: ParquetFiles | Memory, part: Part, least: int) -> list[Part]:
-    """A part in parts of its own: of at least so many rows, but for the last."""
+    """A part divided further, each of at least ``least`` rows but for the last."""
     if isinstance(files, Memory):
         return [part]
     sizes = _group_sizes(part.path)[slice(*part.groups)]

@@ -53,7 +53,7 @@ def is_text(path: str) -> bool:
 
 
 def _sorted(names: list[str]) -> tuple[str, ...]:
-    """part-2 before part-10: an episode may go on in the next file."""
+    """part-2 before part-10: an episode may continue in the next file."""
     return tuple(
         sorted(
             names,

@@ -138,7 +138,7 @@ def check_gap(reading: Reading, time: str | None, is_temporal: bool) -> None:
 
 
 def _parts(text: str) -> dict[str, float]:
-    """A length of time as so many of each unit; nothing where the text is none."""
+    """A length of time as a number of each unit; empty if the text is not one."""
     match, short = DURATION.fullmatch(text), SHORT.fullmatch(text)
     if short:
         return {UNITS[short[2]]: float(short[1])}

@@ -1,4 +1,4 @@
-"""Rows as they stand in a source, checked: a bad value gets one message with the column, the row and the value."""
+"""Rows as a source has them, checked: a bad value gets one message with the column, the row and the value."""
 
 from __future__ import annotations
 

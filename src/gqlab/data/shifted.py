@@ -1,18 +1,19 @@
 """Rewards that are shifted by one row: those of the row before, or of the row after.
 
-A reward belongs to a transition x_t = (s_t, a_t, s_{t+1}, end). So what is not explained of r_t by its own row,
+A reward belongs to a transition x_t = (s_t, a_t, s_{t+1}, end). So the share of r_t that its own row leaves
+unexplained,
 
     u_0 = 1 − R²(r_t | x_t),    is compared with    u_{−1} = 1 − R²(r_t | x_{t−1}),    u_{+1} = 1 − R²(r_t | x_{t+1}).
 
-In right data nothing explains a reward better than its own row: noise is explained by none, and what the model cannot
-say is not said by a neighbour either. In shifted data the neighbour explains it and its own row does not. The alarm is
-raised where the own row leaves at least ``LEFT`` unexplained and a neighbour leaves less than ``RATIO`` of that. R² is
-measured on rows that the fit has not seen: the model is fitted to one half of the rows and judged on the other, both
-ways.
+In correct data nothing explains a reward better than its own row: noise is explained by no row, and what the model
+cannot express does not become clear from a neighbour. In shifted data the neighbour explains the reward and its own
+row does not. The alarm is raised where the own row leaves at least ``LEFT`` unexplained and a neighbour less than
+``RATIO`` of that. R² is measured on rows that the fit has not seen: the model is fitted to one half of the rows and
+judged on the other, both ways.
 
-A shift that leaves a possible reward of the row behind cannot be seen in data: a reward that is the same in every row,
-or one that depends on the state alone. One such case is worth a note: every reward is the same but for those at
-terminations, which are all 0. That is what a shift makes of a reward that never changes, and some environments are so.
+A shift is invisible if its result could be the row's own reward: one that is the same in every row, or depends on the
+state alone. One such case is worth a note: every reward is the same except at terminations, where all are 0. That is
+what a shift makes of a constant reward, and some environments are like that.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from gqlab.data.assemble import Chunk
 from gqlab.data.findings import Finding
 from gqlab.data.transitions import Transitions
 
-#: Rows that are looked at: the first ones, which follow each other.
+#: How many rows are looked at, from the first on.
 MOST = 20_000
 
 #: Below so few there is no test.
@@ -36,7 +37,7 @@ FEWEST = 100
 #: Set on the environments that docs/data.md names, right and shifted.
 LEFT, RATIO = 0.05, 0.6
 
-#: Up to so many different observations, each is a feature of its own; else the features are polynomials.
+#: Up to this many different observations each is a feature of its own; beyond, the features are polynomials.
 STATES = 200
 
 #: Numbers of an observation that enter products.
@@ -47,7 +48,7 @@ RIDGE = 1e-6
 
 
 class Shifted:
-    """The first rows, and what they say about a shift."""
+    """The first rows, and whether they look shifted."""
 
     def __init__(self, data: Transitions) -> None:
         self.n_actions = data.n_actions
@@ -114,7 +115,7 @@ def unexplained(chunks: list[Chunk], n_actions: int) -> dict[int, float] | None:
 
 
 def _left(x: NDArray[np.float64], r: NDArray[np.float64]) -> float:
-    """1 − R² of a ridge regression, each half of the rows judged by the fit to the other; no fit at all leaves 1."""
+    """1 − R² of a ridge regression, each half of the rows judged by the fit to the other; 1: it explains nothing."""
     half = len(r) // 2
     parts = (slice(None, half), slice(half, None))
     errors = 0.0
@@ -156,7 +157,7 @@ def _standardised(x: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _head(chunk: Chunk, n: int) -> Chunk:
-    """The first rows of a chunk: copies, so that the rest can go."""
+    """The first rows of a chunk, as copies, so that the rest can be freed."""
     return Chunk(
         chunk.observations[:n].copy(), chunk.actions[:n], chunk.rewards[:n], chunk.next_observations[:n].copy(),
         chunk.terminated[:n], chunk.truncated[:n], chunk.episode[:n], None, chunk.first_row,

@@ -12,12 +12,12 @@ _here = threading.local()
 
 
 def set_stop(flag: Any) -> None:
-    """What ends the calls of this thread when it becomes 1: another thread hears Ctrl-C for it."""
+    """Set the flag that ends the calls of this thread when it becomes 1: another thread receives Ctrl-C for it."""
     _here.stop = flag
 
 
 def stop_flag() -> Any:
-    """What was set for this thread, or None: what ends runs where ``Settings.stop`` says nothing."""
+    """The flag that was set for this thread, or None: it ends runs whose ``Settings.stop`` is None."""
     return getattr(_here, "stop", None)
 
 
@@ -25,9 +25,9 @@ def stop_flag() -> Any:
 def heard_interrupts(act: Callable[[], None]) -> Iterator[None]:
     """Ctrl-C calls ``act``, and becomes a KeyboardInterrupt at the end of the block at the latest.
 
-    An exception that is raised wherever the interpreter happens to be can get lost, in a callback of the compiler or
-    between two statements; here the signal is remembered. A user's own handler, and threads other than the main one,
-    are left alone.
+    An exception that is raised wherever the interpreter happens to be can get lost: in a callback of the compiler, or
+    between two statements. Here the signal is remembered instead. A user's own handler, and threads other than the main
+    one, are left alone.
     """
     default = threading.current_thread() is threading.main_thread() and (
         signal.getsignal(signal.SIGINT) is signal.default_int_handler

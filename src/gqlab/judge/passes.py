@@ -38,7 +38,7 @@ class First(NamedTuple):
 
 
 class Second(NamedTuple):
-    """What the residuals of a part say: numbers of each policy, and of some episodes at a time their sums."""
+    """What the residuals of a part give: numbers for each policy, and sums over some episodes at a time."""
 
     numbers: FloatArray  # (P, len(NUMBERS))
     square: float  # Σ δ² of the behaviour
@@ -47,7 +47,7 @@ class Second(NamedTuple):
 
 
 def on_one_thread(shared: Shared, function: Callable[..., Any], k: int, *arguments: Any) -> Any:
-    """``function(shared, k, *arguments)`` in a worker: on several threads matrix products have other last digits."""
+    """``function(shared, k, *arguments)`` in a worker, on one thread: several would change the last digits."""
     from threadpoolctl import threadpool_limits  # comes with scikit-learn
 
     with threadpool_limits(1, user_api="blas"):
@@ -83,7 +83,7 @@ def asked(policies: list[Any], block: LogBlock) -> Callable[[int], FloatArray]:
 
 
 def _placed(block: LogBlock, k: int) -> str:
-    """Where the log has observation k of a block."""
+    """Where observation k of a block is in the log."""
     leads, j = k >= len(block.first), k
     if leads:  # an observation that no row of the block begins with
         j = int(np.flatnonzero(block.after == k)[0])
@@ -105,7 +105,7 @@ def first_pass(shared: Shared, k: int) -> First:
 
 
 def kept_pass(shared: Shared, k: int, inverses: dict[int, FloatArray]) -> dict[int, PolicyMoments]:
-    """The systems of the policies in ``inverses`` without the pairs that were hardly seen."""
+    """The systems of the policies in ``inverses``, without pairs that were hardly seen."""
     m, gamma = _matrices(shared), shared["discount"]
     each: dict[int, Any] = dict.fromkeys(inverses)
     for block, pi in part_blocks(shared, k):

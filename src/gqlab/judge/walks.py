@@ -39,7 +39,7 @@ def walk_of(judge: Estimator, p: int, theta: FloatArray) -> Walk:
 
 
 def log_ratio(pi: FloatArray, probability: FloatArray) -> FloatArray:
-    """log π/p; −∞ where the policy never does that."""
+    """log π/p; −∞ where the policy never takes that action."""
     with np.errstate(divide="ignore"):
         return np.asarray(np.log(pi) - np.log(probability))
 
@@ -47,7 +47,7 @@ def log_ratio(pi: FloatArray, probability: FloatArray) -> FloatArray:
 def other_methods(
     judge: Estimator, found: Estimates, methods: list[str], data: Transitions, seed: int
 ) -> list[dict[str, Weighed]]:
-    """What importance sampling says of every policy; nothing where the log has no probabilities."""
+    """The estimates of importance sampling for every policy; none where the log has no probabilities."""
     out: list[dict[str, Weighed]] = [{} for _ in found.policies]
     if not methods or not judge.seen.has_probabilities:
         return out

@@ -269,7 +269,7 @@ class LinearQ(Policy):
     def evaluate(
         self, env: Any, n_episodes: int = 100, *, deterministic: bool = True, seed: int = EVALUATION
     ) -> Evaluation:
-        """Returns of so many episodes in an environment, each begun with a seed of its own.
+        """Returns of ``n_episodes`` episodes in an environment, each with a seed of its own.
 
         The actions are those of :meth:`predict`: the best ones, or with ``deterministic=False`` drawn from the target's
         policy.

@@ -32,7 +32,7 @@ class Evaluation(NamedTuple):
 
 
 def evaluate(policy: Any, env: Any, n_episodes: int = 100, *, seed: int = EVALUATION) -> Evaluation:
-    """Returns of so many episodes of any policy, each begun with a seed of its own; its actions are drawn.
+    """Returns of ``n_episodes`` episodes of any policy, each with a seed of its own; actions are drawn.
 
     Parameters
     ----------

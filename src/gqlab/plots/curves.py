@@ -56,7 +56,7 @@ def draw(
     falling: bool,
     points: bool = False,
 ) -> Any:
-    """The lines with their bands; where the median is infinite a cross stands at the upper edge.
+    """The lines with their bands; where the median is infinite there is a cross at the upper edge.
 
     ``titles`` are those of the two axes; ``falling``: the values fall by powers of ten; ``points``: x is a parameter
     instead of a count.

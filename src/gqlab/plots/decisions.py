@@ -17,10 +17,10 @@ COLOURS = {"better": BLUE, "worse": VERMILION, "cannot say": GREY}
 #: Bins along each axis of the state space, and the observations that a bin needs to be drawn.
 BINS, LEAST_PLACES = 24, 2
 
-#: Shares below this are none.
+#: Shares below this are not drawn.
 NOTHING = 1e-3
 
-#: How far the axis of gains reaches: so many times the widest bounds of policies that are not thin.
+#: How far the axis of gains reaches, as a multiple of the widest bounds of policies that are not thin.
 REACH = 4.0
 
 

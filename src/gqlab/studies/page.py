@@ -17,7 +17,7 @@ _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def number(value: float, decimals: int = 2) -> str:
-    """Three figures or so: so many ``decimals`` from 0.1 to 10, as many figures below; powers of ten at the ends.
+    """About three figures: ``decimals`` decimals from 0.1 to 10, as many figures below; powers of ten at the ends.
 
     Examples
     --------
@@ -43,7 +43,7 @@ def number(value: float, decimals: int = 2) -> str:
 
 
 def fixed(value: float, decimals: int) -> str:
-    """So many decimals, and a minus sign that is one: for returns, slopes and other numbers about 0.
+    """A fixed number of decimals, and a true minus sign: for returns, slopes and other numbers around 0.
 
     Examples
     --------

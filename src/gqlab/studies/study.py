@@ -8,7 +8,7 @@
 
 :func:`run_study` makes the calls that a folder does not hold yet, on any engine, and hands the results of all to
 ``gather``. Each is kept as soon as it is finished: whoever is killed loses at most the calls that were running, and the
-same command goes on from there. Several commands may work on one folder.
+same command resumes from there. Several commands may work on one folder.
 """
 
 from __future__ import annotations

@@ -58,7 +58,7 @@ def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
 
 
 def open_regular(path: str | os.PathLike[str]) -> BinaryIO:
-    """A file, open for reading. A pipe in its place gets a ``ValueError``: nobody may ever write into it."""
+    """A file, open for reading. A pipe in its place gets a ``ValueError``: reading it could wait for ever."""
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     if stat.S_ISREG(os.fstat(descriptor).st_mode):
         return os.fdopen(descriptor, "rb")

@@ -1,4 +1,4 @@
-"""Code that stands in no file which could be imported again: classes and functions of notebooks, scripts and ``exec``.
+"""Code in no file that could be imported again: classes and functions of notebooks, scripts and ``exec``.
 
 Such code counts by what it is: its instructions, the constants in them, and all that it reads from outside itself, by
 value where that is plain data, and by its own code where that is another function or class of the kind.
@@ -31,7 +31,7 @@ MOVING = (np.random.Generator, np.random.BitGenerator, np.random.RandomState, ra
 
 
 def own_code(things: Iterable[Any]) -> tuple[set[str], list[str]]:
-    """The names of the modules that hold the code of these functions and classes; of what is in none, digests.
+    """The modules that hold the code of these functions and classes, by name; digests of what is in no module.
 
     ``ValueError`` where such code reads a thing that no digest can stand for.
     """
@@ -41,7 +41,7 @@ def own_code(things: Iterable[Any]) -> tuple[set[str], list[str]]:
 
 
 def importable_module(thing: Any) -> str | None:
-    """The module that a function or class is read from, if another process could import it."""
+    """The module that defines a function or class, if another process could import it."""
     name = thing.__name__ if isinstance(thing, ModuleType) else getattr(thing, "__module__", None)
     module = sys.modules.get(name or "")
     if module is None or name in ("__main__", "__mp_main__"):
@@ -59,14 +59,14 @@ def _name(thing: Any) -> str:
 
 
 class _Walk:
-    """Through things that are reached from one another."""
+    """Visits things, and all that can be reached from them."""
 
     def __init__(self) -> None:
         self.modules: set[str] = set()
         self._seen: dict[int, Any] = {}  # they stay alive, so that no two have the same id
 
     def digest(self, name: str, thing: Any) -> str:
-        """A digest of a thing that stands in no module; "" for one that does, whose module is noted."""
+        """A digest of a thing that is in no module; "" for one that is, and its module is noted."""
         text = self._text(name, thing)
         return hashlib.sha256(text.encode()).hexdigest() if text else ""
 
@@ -84,7 +84,7 @@ class _Walk:
         return self._data(name, thing)
 
     def _code(self, name: str, thing: Any) -> str:
-        """Of a module, function or class."""
+        """The digest of a module, function or class."""
         module = importable_module(thing)
         if module is not None:
             self.modules.add(module)
@@ -115,7 +115,7 @@ class _Walk:
                 yield f"{name} = {self._text(f'{kind.__qualname__}.{name}', value)}"
 
     def _data(self, name: str, thing: Any) -> str:
-        """Of an object: by what it is made of."""
+        """The digest of an object, by its contents."""
         if id(thing) in self._seen:
             return "again"
         self._seen[id(thing)] = thing
@@ -137,7 +137,7 @@ class _Walk:
         return f"{kind} {self._state(name, thing)}"
 
     def _state(self, name: str, thing: Any) -> str:
-        """What a copy of an object would be made of. Its description may leave out what counts."""
+        """The contents that a copy of an object would have: its repr may leave out what counts."""
         try:
             if isinstance(thing, MOVING):
                 raise TypeError  # its state is another one at every call
@@ -157,7 +157,7 @@ class _Walk:
 
 
 def _unwrapped(thing: Any) -> Any:
-    """The function in what decorators make of one."""
+    """The function inside its decorators."""
     while True:
         if isinstance(thing, staticmethod | classmethod):
             thing = thing.__func__
@@ -178,7 +178,7 @@ def _unwrapped(thing: Any) -> Any:
 
 
 def _code_text(code: CodeType) -> str:
-    """What a function does, without where it stands."""
+    """What a function does, regardless of where it is defined."""
     constants = [_code_text(c) if isinstance(c, CodeType) else _constant(c) for c in code.co_consts]
     names = code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars
     return f"{code.co_code.hex()} {constants} {names} {code.co_argcount} {code.co_kwonlyargcount} {code.co_flags}"

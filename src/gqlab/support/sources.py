@@ -10,7 +10,7 @@ stand for. The *closure* of a module is the module and all that it imports, dire
 * modules of gqlab, and those of the user's own that they reach; of other packages the versions count (``VERSIONED``);
 * the rooms of ``DRAWING`` are never entered: what draws decides no number.
 
-A class or function that stands in no module that could be imported again (a notebook, a script, ``exec``) counts by its
+A class or function in no module that could be imported again (a notebook, a script, ``exec``) counts by its
 code and by all that its code reads: constants by their value, other functions and classes of that kind by theirs.
 """
 
@@ -75,7 +75,7 @@ class Module:
     name: str
     source: bytes
     is_package: bool = False
-    root: Path | None = None  # the folder that its top-level package stands in; None: it is gqlab's
+    root: Path | None = None  # the folder of its top-level package; None: gqlab's
     is_text: bool = True  # not compiled from another language
 
     @property
@@ -103,7 +103,7 @@ class Finder:
         self.libraries: set[str] = set()
 
     def find(self, name: str) -> Module | None:
-        """A module of gqlab's or of the user's; None for what is none, and for those of libraries."""
+        """A module of gqlab's or of the user's; None for those of libraries, and where there is no such module."""
         top = name.partition(".")[0]
         if top == "gqlab":
             return _own_modules().get(name)

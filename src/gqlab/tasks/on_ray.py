@@ -93,7 +93,9 @@ class Ray(Engine):
                 return
             _check_address(self.address)
             self._ray.init(address=self.address, **quiet)
-        except (RuntimeError, OSError) as error:  # ConnectionError is one of these
+        except Exception as error:  # where a machine is too busy to start it, Ray raises a plain one
+            with contextlib.suppress(Exception):  # what of it has started
+                self._ray.shutdown()
             where = (
                 "Ray cannot be started"
                 if self.address is None

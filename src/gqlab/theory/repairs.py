@@ -259,7 +259,7 @@ REPAIRS: tuple[Repair, ...] = (
 
 
 def markdown() -> str:
-    """The list as tables, one for each kind, as it stands in docs/theory_proofs.md."""
+    """The list as tables, one for each kind, as in docs/theory_proofs.md."""
     out, number = [], 0
     for kind, title in KINDS.items():
         out += [f"### {title}", "", "| # | place | printed | corrected | why |", "|---|---|---|---|---|"]

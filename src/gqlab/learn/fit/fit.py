@@ -90,7 +90,7 @@ def fit(
     progress : bool, optional
         A progress bar on stderr; by default where that is a terminal.
     checkpoint : path, optional
-        A file that is written after every pass; the same call goes on from there.
+        A file that is written after every pass; the same call resumes from it.
     engine : {"threads", "processes", "ray"} or gqlab.tasks.Engine, optional
         The rows of Parquet files are shared among workers, which read, check and encode them: for data that do not fit
         one machine. θ is the same to the last digit, whatever the number of workers. Algorithms that take one row at a

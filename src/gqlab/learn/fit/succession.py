@@ -1,4 +1,4 @@
-"""Which row of a log goes on from the one before it, and the action that is taken next: what traces and Sarsa need."""
+"""Which rows of a log continue the row before, and which action comes next: what traces and Sarsa need."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class LoggedBlock:
 
 
 def together(blocks: list[LoggedBlock]) -> LoggedBlock:
-    """Blocks behind one another."""
+    """Blocks joined, one after another."""
     columns: dict[str, Any] = {
         field.name: None
         if getattr(blocks[0], field.name) is None
@@ -75,7 +75,7 @@ def blocks_of(chunks: Iterable[Any]) -> Iterator[LoggedBlock]:
 
 
 def _goes_on(columns: dict[str, Any]) -> NDArray[np.bool_]:
-    """Of every row but the first: whether it goes on from the one before."""
+    """For every row but the first: whether it continues the one before."""
     same = columns["episode"][1:] == columns["episode"][:-1]
     follows = (columns["next_observations"][:-1] == columns["observations"][1:]).all(axis=1)
     going: NDArray[np.bool_] = same & follows & ~columns["terminated"][:-1]
@@ -94,7 +94,7 @@ def _joined(first: Any, second: Any) -> Any:
 
 
 def with_next_actions(log: Encoded, next_action: NDArray[np.int64], n_actions: int) -> Encoded:
-    """The log with the policy that takes the next action of each of its rows: what Sarsa evaluates."""
+    """The log with the policy that takes each row's next action: the one that Sarsa evaluates."""
     policy: FloatArray = np.zeros((len(log.features), n_actions))
     policy[:, 0] = 1.0
     policy[log.next_observation] = np.eye(n_actions)[next_action]

@@ -42,7 +42,7 @@ RECORD_SAMPLES = 1_000
 #: ROBUST_WITHIN times the best one, in the median over problems.
 FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 ROBUST_WITHIN = 4.0
-#: A problem counts as near the floor within so many times.
+#: A problem counts as near the floor up to this multiple of it.
 NEAR = 2.0
 
 

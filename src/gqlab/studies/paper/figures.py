@@ -79,7 +79,7 @@ def panel_svg(panel: Panel, salt: str) -> str:
 
 
 def svg_text(figure: Figure) -> str:
-    """A figure as an SVG element that may stand inside a page."""
+    """A figure as an SVG element for use inside a page."""
     out = io.BytesIO()
     figure.savefig(out, format="svg", transparent=True, metadata={"Date": None})
     text = out.getvalue().decode()

@@ -23,7 +23,7 @@ from gqlab.support.checks import FloatArray
 #: N, the steps of a walk that estimates a reward, and the Monte Carlo samples of a variance (the paper's numbers).
 REWARD_STEPS, MONTE_CARLO = 100, 500
 
-#: Newton's method begins at so many points in search of J*; a J − J* below this is rounding.
+#: From how many points Newton's method searches for J*; a J − J* below the second number is rounding.
 NEWTON_STARTS, ROUNDING = 4, 1e-14
 
 
@@ -74,7 +74,7 @@ WATCHED = {"gradient": ("lowest", "lowest_gradient"), "reward": ("largest", "lar
 
 @dataclass(frozen=True)
 class Job:
-    """``n_runs`` runs of ``algorithm``, recorded every so many updates, and what is measured of them.
+    """``n_runs`` runs of ``algorithm``, recorded every ``record_every`` updates, and what is measured of them.
 
     ``watch`` ("gradient", "reward" or "") is kept at *every* update, inside the loop. ``metrics`` are taken at the
     records within the ``windows`` (pairs of updates: after the first, up to the second), and at every ``thin``-th of

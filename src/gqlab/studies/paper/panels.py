@@ -101,7 +101,7 @@ def _series(label: str, x: FloatArray, values: FloatArray, style: str, view: Vie
 
 
 def _spread(x: FloatArray) -> NDArray[np.intp]:
-    """At most so many of the places, evenly along the axis, both ends among them."""
+    """At most ``POINTS`` of the places, evenly along the axis, including both ends."""
     wanted = np.linspace(x[0], x[-1], POINTS)
     return np.unique(np.searchsorted(x, wanted).clip(0, len(x) - 1))
 

@@ -50,7 +50,7 @@ def verdict_list(judged: tuple[Judged, ...], quick: bool) -> str:
 
 
 def claims_json(judged: tuple[Judged, ...], about: dict[str, Any]) -> str:
-    """``claims.json``: no time of day, no folder, nothing that a second run would have otherwise."""
+    """``claims.json``: no time of day, no folder, nothing that would differ in a second run."""
     quick = bool(about.get("quick"))
     claims = [j.to_dict() for j in judged]
     if quick:

@@ -18,7 +18,7 @@ RESOLUTION = 0.05
 def edges(algorithms: Sequence[Algorithm]) -> NDArray[np.bool_]:
     """Which settings of a grid have η_θ, η_ω/η_θ or M at an end of its range, (n_axes, n_algorithms).
 
-    M = 1 is none: there is no smaller batch, and with it VR-Greedy-GQ is Greedy-GQ.
+    M = 1 does not count as an edge: there is no smaller batch, and with it VR-Greedy-GQ is Greedy-GQ.
     """
     axes = [[e for e, _ in map(constant_steps, algorithms)], [o / e for e, o in map(constant_steps, algorithms)]]
     if all(a.epoch_size for a in algorithms):

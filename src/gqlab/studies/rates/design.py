@@ -36,7 +36,7 @@ CLAIMED_ETA, CLAIMED_SIZES = 0.02, (300, 10_000)
 
 
 def powers(first: float, last: float, per_decade: float) -> tuple[float, ...]:
-    """10^first, …, 10^last, so many to the decade."""
+    """10^first, …, 10^last, with ``per_decade`` points in each decade."""
     return tuple(float(x) for x in 10 ** np.linspace(first, last, round((last - first) * per_decade) + 1))
 
 

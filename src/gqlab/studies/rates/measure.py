@@ -81,7 +81,7 @@ def _start(run: Cohort) -> float:
 
 
 def _tested(run: Cohort, plan: Sequence[Algorithm | None], epsilons: FloatArray, search: Search) -> FloatArray:
-    """The samples that setting k of the plan needs for ε_k; NaN where there is none or it does not get there."""
+    """The samples that setting k of the plan needs for ε_k; NaN if there is none, or it does not reach ε."""
     distinct = list(dict.fromkeys(a for a in plan if a is not None))
     out = np.full(len(epsilons), np.nan)
     if distinct:

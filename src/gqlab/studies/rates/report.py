@@ -33,7 +33,7 @@ FRACTION = "ε / ‖∇J(θ_0)‖²"
 
 
 class Captioned(NamedTuple):
-    """A table and what stands above it."""
+    """A table and the text above it."""
 
     caption: str
     table: Table

@@ -23,7 +23,7 @@ from gqlab.support.checks import FloatArray
 GROWTH = 10**0.5
 #: A stage of n < SHORT samples has SHORT/n times as many runs, at most MORE_RUNS times.
 SHORT, MORE_RUNS = 63_246, 10
-#: A stage of SHORT samples or more is watched so many times less often.
+#: A stage of SHORT samples or more is watched less often by this factor.
 LESS_OFTEN = 4
 #: Records in a stage: an interval is at most √10/63 = 5 % of any number of samples beyond the stage before.
 RECORDS = 63
@@ -39,7 +39,7 @@ class Cohort(NamedTuple):
 
 
 class Stage(NamedTuple):
-    """So many runs of so many samples, watched at every so many-th update from a random offset, recorded so often."""
+    """How many runs of how many samples, how often they are watched (from a random offset on) and recorded."""
 
     n_samples: int
     n_runs: int
@@ -73,7 +73,7 @@ def first_below(result: RunResult, epsilons: FloatArray, after: int = 0) -> Floa
         Of a run with ``watch=gq.Watch("gradient")``.
     epsilons : (n_epsilons,) array
     after : int
-        Only records beyond so many samples count: up to there other runs, more of them, have not reached ε.
+        Only records beyond this many samples count: up to there a larger number of runs did not reach ε.
     """
     below = (running_mean(result)[:, None] <= epsilons) & (result.samples > after)[:, None]
     return np.where(below.any(axis=0), result.samples[below.argmax(axis=0)], np.nan)
