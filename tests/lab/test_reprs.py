@@ -33,7 +33,6 @@ def things(problem):
         "result": gq.run(problem, gq.GreedyGQ(), n_samples=300, n_runs=2),
         "agent": agent,
         "model": agent.model,
-        "evaluation": agent.evaluate(n_episodes=100),
     }
 
 

@@ -13,7 +13,6 @@ from gqlab.learn.environments import is_vector, make_env, single_spaces
 from gqlab.policies import Policy, as_policy
 from gqlab.support import checks
 from gqlab.support.checks import FloatArray
-from gqlab.support.words import counted
 
 #: The seed of evaluations where none is given: far from those that agents learn with, so that the starts are others.
 EVALUATION = 1_000_000
@@ -26,9 +25,6 @@ class Evaluation(NamedTuple):
     std: float
     returns: FloatArray  # (n_episodes,)
     lengths: NDArray[np.int64]  # (n_episodes,)
-
-    def __repr__(self) -> str:
-        return f"Evaluation(mean={self.mean:.6g}, std={self.std:.6g}, {counted(len(self.returns), 'episode')})"
 
 
 def evaluate(policy: Any, env: Any, n_episodes: int = 100, *, seed: int = EVALUATION) -> Evaluation:
