@@ -75,7 +75,8 @@ def plain_solve(chunk, x, x_after, pi, pi_after, discount, c, extremes):
         return SimpleNamespace(
             value=V0.mean(), se=np.sqrt(variance), gain=gain.mean(), gain_se=np.sqrt(gain_variance), lam=lam,
             unsupported=lam * u @ big_c, ess=w.sum() ** 2 / (w**2).sum(), theta=theta, now=G.mean(), psi=psi, moved=moved, moved_gain=moved_gain, phi=phi, ahead=X, target=target, begin=begin,
-            shares=1 - discount * live, c=big_c, u=u, shrunk_by=shrunk_by,
+            shares=1 - discount * live, c=big_c, u=u, v=v, h=h, delta=delta,
+            tau2=tau2, left=n - degrees, seen=seen,
         )  # fmt: skip
 
     def kept(x, p):

@@ -176,8 +176,8 @@ def test_what_was_hardly_seen_counts_in_the_verdict_where_it_matters():
     # Beside it, the others are compared with what is as uncertain.
     beside = gq.decide(seldom(), {"second": second, "careful": careful}, 0.9, features="tabular", baseline="second")
     assert beside["second"].gain_low == beside["second"].gain_high == 0
-    assert beside["careful"].gain_low < -0.1
-    assert beside["careful"].gain_high > 0.5
+    assert beside["careful"].gain_low > -1
+    assert beside["careful"].gain_high > 2
 
 
 def test_features_that_cannot_hold_the_values_are_found_out():

@@ -104,17 +104,30 @@ def test_a_row_moves_the_answer_as_its_influence_says(n_rows):
 
 def test_against_another_policy_the_gain_is_that_of_the_episodes_in_pairs():
     mdp = ending()
+    reward = mdp.reward.copy()
+    reward[3, 0] = 6.0  # a large reward is what makes λ small, and differ between policies
+    mdp = gq.FiniteMDP(mdp.transition, reward, 0.9, mdp.terminal, mdp.start)
     behavior, target = policies(6, 3, 1)
     other = policies(6, 3, 9)[0]
+    behavior[4] = [0.5, 0.5, 0]  # a pair that is never seen
     data = sampled_log(mdp, behavior, 900, 12, seed=5)
     found = estimator(data, "tabular", [target, other], 0.9)
     gains = [one.gains[0] for one in found.estimates(base=1).policies]
     chunk = data.to_chunk()
     x, after = (dense_features(found.m.features, o) for o in (chunk.observations, chunk.next_observations))
     s, t = chunk.observations[:, 0].astype(int), chunk.next_observations[:, 0].astype(int)
-    psi = [plain_solve(chunk, x, after, p[s], p[t], 0.9, found.c[:6][: found.m.K], (0, 0)).psi for p in (target, other)]
-    assert gains[0].estimate == pytest.approx((psi[0] - psi[1]).mean(), rel=1e-9)
-    assert gains[0].se > 0
+    c = found.c[:6][: found.m.K]
+    one, base = (plain_solve(chunk, x, after, p[s], p[t], 0.9, c, (0, 0)) for p in (target, other))
+    assert gains[0].estimate == pytest.approx((one.psi - base.psi).mean(), rel=1e-9)
+    # What each value of the prior weighs is λu of either policy, with its own λ.
+    assert not np.isclose(one.lam, base.lam, rtol=0.02)
+    weight, seen = one.lam * one.u - base.lam * base.u, one.seen
+    assert not seen.all()
+    prior = (weight[~seen] @ one.c[~seen]) ** 2 + (weight[seen] ** 2).sum()
+    leverage = (one.v**2 @ one.h) * (one.delta @ one.delta) + (base.v**2 @ base.h) * (base.delta @ base.delta)
+    leverage -= 2 * ((one.v * base.v) @ one.h) * (one.delta @ base.delta)
+    variance = (one.psi - base.psi).var(ddof=1) / len(one.psi) + leverage / one.left + max(one.tau2, base.tau2) * prior
+    assert gains[0].se == pytest.approx(np.sqrt(variance), rel=2e-3)  # h is that of λ, which is another
     assert (gains[1].estimate, gains[1].se) == (0, 0)  # a policy against itself
 
 

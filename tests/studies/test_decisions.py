@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import gqlab as gq
-from gqlab.judge.bound import efficiency_bound
+from gqlab.judge.bound import efficiency_bound, logged_visits
 from gqlab.studies.decisions import measure, rivals
 from gqlab.studies.decisions.design import CRITERIA, DISCOUNTS, SIZES, Criterion, DecisionDesign
 from gqlab.studies.decisions.logs import make_log, rows_per_episode
@@ -47,7 +47,7 @@ def test_a_log_is_of_the_behaviour_and_ends_as_it_says():
     np.testing.assert_allclose(log.probability, problem.behavior[s, a])
     assert (problem.mdp.terminal[log.next_observations[:, 0].astype(int)] == log.terminated).all()
     assert len(s) == pytest.approx(40_000, rel=0.1)
-    assert rows_per_episode(finite(0), finite(0).behavior) == 100
+    assert rows_per_episode(finite(0), finite(0).behavior) == pytest.approx(100)
 
 
 def test_fitted_q_evaluation_and_importance_sampling_are_right_on_large_logs():
@@ -156,3 +156,27 @@ def test_where_nothing_is_random_there_is_no_bound_to_compare_with():
     random = cell_of(estimates, np.tile([1.0, 0.9, 1.1], (3, 2)), np.array([1.0, 1.0, 1.0, 0.0]), 100)
     assert random["rmse"] == 0
     assert random["width"] == random["wpdis width"] == pytest.approx(0.2 / (2 * 1.959964 * 0.1))
+
+
+def test_the_river_that_is_not_covered_hides_its_reward_and_a_range_of_rewards_helps():
+    """What docs/deciding.md says of the criterion that fails."""
+    river = finite(19)
+    policy = river.target("small")
+    visits = logged_visits(river.mdp, river.behavior, river.horizon, river.mdp.start)
+    assert 50_000 / visits.sum() * visits[-1] * river.behavior[-1, 1] == pytest.approx(0.19, abs=0.005)
+    assert measure.rare_share(river, policy, 50_000) == pytest.approx(0.04, abs=0.005)
+    plain, ranged, width, seen = 0, 0, [], 0
+    for j in range(6):
+        data = make_log(river, 50_000, [5, j])
+        if (data.to_chunk().rewards == 1).any():
+            seen += 1
+            continue
+        row = gq.decide(data, {"a": policy}, river.gamma, features="tabular")["a"]
+        wide = gq.decide(data, {"a": policy}, river.gamma, features="tabular", reward_range=(0, 1))["a"]
+        truth = river.value(policy)
+        plain, ranged = plain + (row.low <= truth <= row.high), ranged + (wide.low <= truth <= wide.high)
+        width.append((wide.high - wide.low) / truth)
+    assert seen <= 3
+    assert plain <= 2
+    assert ranged >= 6 - seen - 1
+    assert 2 < np.median(width) < 6

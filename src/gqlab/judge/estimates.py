@@ -145,10 +145,13 @@ def noise(numbers: dict[str, float], n: int, gram: Gram, lam: float) -> float:
     return numbers["dd"] / max(n - gram.degrees(lam), 1.0)
 
 
-def prior_variance(u: FloatArray, c: FloatArray, seen: NDArray[np.bool_], lam: float, tau2: float) -> float:
-    """λ²τ²[(Σ_unseen u c)² + Σ_seen u²]: pairs that were never seen are off together, the others each for itself."""
-    unseen = float(u[~seen] @ c[~seen])
-    return lam**2 * tau2 * (unseen**2 + float(u[seen] @ u[seen]))
+def prior_variance(weight: FloatArray, c: FloatArray, seen: NDArray[np.bool_], tau2: float) -> float:
+    """τ²[(Σ_unseen λu c)² + Σ_seen (λu)²] of the prior's weights λu: how much of the answer is each of its values.
+
+    Pairs that were never seen are off together, the others each for itself.
+    """
+    unseen = float(weight[~seen] @ c[~seen])
+    return tau2 * (unseen**2 + float(weight[seen] @ weight[seen]))
 
 
 def satterthwaite(parts: list[tuple[float, float]]) -> float:
@@ -169,7 +172,7 @@ def value_of(side: ComparedPolicy, estimate: float, gram: Gram, c: FloatArray, n
         (float(side.starts.var(ddof=1)) / m if m > 1 else 0.0, max(m - 1, 1)),
         (numbers["wwdd"], max(rows, 1.0)),
         (numbers["wwh"] * sigma2, left),
-        (prior_variance(side.u, c, gram.seen, lam, tau2), np.inf),
+        (prior_variance(lam * side.u, c, gram.seen, tau2), np.inf),
         (float(side.refined.mean() - side.starts.mean()) ** 2, np.inf),
     ]
     return StudentInterval(estimate, float(np.sqrt(sum(variance for variance, _ in parts))), satterthwaite(parts))
@@ -179,12 +182,11 @@ def gain_of(
     side: ComparedPolicy, base: ComparedPolicy | FloatArray, gram: Gram, c: FloatArray, n: int
 ) -> StudentInterval:
     """The gain over ``base``, paired by episode: another policy, or G of what runs now, (m,)."""
-    lam, tau2, u, numbers = side.solution.lam, side.solution.tau2, side.u, side.numbers
-    left = max(n - gram.degrees(lam), 1.0)
+    lam, tau2, numbers = side.solution.lam, side.solution.tau2, side.numbers
+    weight, left = lam * side.u, max(n - gram.degrees(lam), 1.0)
     leverage = numbers["vvh"] * numbers["dd"] / left
     if isinstance(base, ComparedPolicy):
-        u = u - base.u
-        lam, tau2 = max(lam, base.solution.lam), max(tau2, base.solution.tau2)
+        weight, tau2 = weight - base.solution.lam * base.u, max(tau2, base.solution.tau2)
         both = base.numbers["vvh"] * base.numbers["dd"] - 2 * numbers["vvh0"] * numbers["dd0"]
         leverage = max(leverage + both / left, 0.0)
     difference = side.psi - (base.psi if isinstance(base, ComparedPolicy) else base)
@@ -194,7 +196,7 @@ def gain_of(
     parts = [
         (float(difference.var(ddof=1)) / m, m - 1.0),
         (leverage, left),
-        (prior_variance(u, c, gram.seen, lam, tau2), np.inf),
+        (prior_variance(weight, c, gram.seen, tau2), np.inf),
     ]
     return StudentInterval(
         float(difference.mean()), float(np.sqrt(sum(variance for variance, _ in parts))), satterthwaite(parts)
