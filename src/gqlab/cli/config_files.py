@@ -19,7 +19,7 @@ NOT_IN_FILES = ("code", "config")
 def expanded(given: list[str], command: Callable[..., Any]) -> list[str]:
     """The arguments with those of the file that ``--config`` names; the first is the command's name."""
     path, rest = _without_config(given[1:])
-    known = list(arguments_of(command, {}))
+    known = [] if path is None else list(arguments_of(command, {}))
     if path is None or not any(argument.flag == "--config" for argument in known):
         return given
     try:
