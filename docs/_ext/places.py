@@ -43,6 +43,7 @@ VARIANTS: dict[str, Algorithm] = {
     "`Sarsa` with `trace`": gq.Sarsa(trace=0.9),
     '`VRGreedyGQ` with `keep="all"`': gq.VRGreedyGQ(keep="all"),
     '`SARAHGreedyGQ` with `growth=1`, `keep="new"`': gq.SARAHGreedyGQ(growth=1.0, keep="new"),
+    '`LeastSquaresGreedyGQ` with `behavior="known"`': gq.LeastSquaresGreedyGQ(behavior="known"),
 }
 
 

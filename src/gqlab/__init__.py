@@ -1,4 +1,4 @@
-"""gqlab: provably convergent off-policy control with linear function approximation.
+"""gqlab: off-policy control with linear function approximation, by descending an objective.
 
 Greedy-GQ, its variance-reduced form VR-Greedy-GQ (ICLR 2021), and the exact quantities that tell how well they did.
 

@@ -17,6 +17,7 @@ from gqlab.cli import compare as commands
 from gqlab.cli.main import main
 from gqlab.lab.floor import count_samples, empirical_objective
 from gqlab.studies.compare import measure
+from gqlab.studies.compare.bounds import bounds_of
 from gqlab.studies.compare.design import FAMILIES, FULL, LINEUP, QUICK, Budget, Problems
 from gqlab.studies.compare.figure import apart
 from gqlab.studies.compare.leaderboard import Leaderboard, Row
@@ -68,7 +69,8 @@ def tiny(monkeypatch, tmp_path):
 
 def test_a_multiple_is_mean_over_runs_over_mean_of_floors(tmp_path):
     study = Leaderboard("title", Problems("garnet", TINY.seeds), {"SAGA": LINEUP["SAGA"]}, TINY)
-    [row] = run_study(study, tmp_path).gathered.rows
+    comparison = run_study(study, tmp_path).gathered
+    [row] = comparison.rows
     for k, seed in enumerate((1000, 1001)):
         problem = FAMILIES["garnet"].build(seed)
         result = gq.run(problem, LINEUP["SAGA"], 3000, n_runs=2, seed=seed, theta0=np.ones(4))
@@ -78,6 +80,9 @@ def test_a_multiple_is_mean_over_runs_over_mean_of_floors(tmp_path):
             gq.floor(problem, 3000, seed=seed, run=j, theta0=np.ones(4), theta=star).gradient_squared for j in range(2)
         ]
         assert_close(row.multiple[k, 0], gradient.mean() / np.mean(each), 1e-9)
+        bounds = gq.efficiency(problem, star)
+        expected = 3000 * gradient.mean() / np.array([bounds.unknown, bounds.known])
+        assert_close(comparison.of_bounds(row)[k], expected, 1e-9)
     assert row.evaluations == 1.0
     assert row.nanoseconds > 0
     assert row.bytes == run_bytes(FAMILIES["garnet"].build(1000), LINEUP["SAGA"], 3000)
@@ -88,6 +93,12 @@ def test_a_multiple_is_mean_over_runs_over_mean_of_floors(tmp_path):
     )
     found = measure.measure_factor(Problems("garnet", (1000,)), LINEUP["SAGA"], 0.25, TINY.moments, 1, 3000)
     assert_close(found["gradient"], (problem.exact.gradient(slow.theta[:, -1]) ** 2).sum(axis=-1)[None, None], 1e-12)
+
+
+def test_a_target_that_is_not_smooth_has_a_dash_for_its_bounds():
+    problem = gq.Problem(gq.garnet(seed=0), gq.random_features(gq.garnet(seed=0), dim=4), target=gq.Greedy())
+    assert np.isnan(bounds_of(problem, np.ones(4))).all()
+    assert number(float("nan")) == "–"
 
 
 def test_nanoseconds_are_of_one_sample_of_one_run_of_one_problem(monkeypatch):

@@ -108,7 +108,7 @@ class SAGAQLearning(Algorithm):
     radius: float = math.inf
 
 
-class Moments(Algorithm):
+class AtMoments(Algorithm):
     """What algorithms share that do something when n reaches first·growth^k."""
 
     first: int
@@ -134,7 +134,7 @@ class Moments(Algorithm):
 
 
 @dataclass(frozen=True, repr=False)
-class StreamingGreedyGQ(Moments, OwnRadius):
+class StreamingGreedyGQ(AtMoments, OwnRadius):
     """SVRG over all samples so far, whose reference is renewed as they grow in number (after Frostig et al., 2015).
 
         F̃ ← F̃ + (F_x(z̃) − F̃)/n          z ← Π_R[z − η_t (F_x(z) − F_x(z̃) + F̃)]  from n = ``first`` on
@@ -271,7 +271,7 @@ class NestedGreedyGQ(OwnRadius):
 
 
 @dataclass(frozen=True, repr=False)
-class LeastSquaresGreedyGQ(Moments):
+class LeastSquaresGreedyGQ(AtMoments):
     """The stationary point of the samples' own J, by Newton's method on sufficient statistics.
 
     Each sample adds to C, b and K (d² + dS + d numbers); when n reaches first·growth^k, J is descended from the last θ,

@@ -10,6 +10,7 @@ from gqlab.cli.decide import decide
 from gqlab.cli.doctor import doctor
 from gqlab.cli.fit import fit
 from gqlab.cli.health import health
+from gqlab.cli.limits import limits
 from gqlab.cli.rates import rates
 from gqlab.cli.reproduce import list_experiments, reproduce
 from gqlab.cli.select import select
@@ -31,6 +32,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "select": select,
     "sweep": sweep,
     "rates": rates,
+    "limits": limits,
     "list": list_experiments,
     "benchmark": benchmark,
     "doctor": doctor,

@@ -26,7 +26,7 @@ OUT, OUT_QUICK = Path("results/compare"), Path("results/compare-quick")
 
 @dataclass(frozen=True)
 class Compare(StudyOptions):
-    """Compare estimators in units of the statistical floor: what the samples of a run allow, whatever the algorithm."""
+    """Compare estimators in units of the statistical floor: what samples allow who does not know the behaviour."""
 
     problem: Annotated[str, tyro.conf.arg(metavar="NAME|FILE.py:NAME")] = "garnet"
     """A family of problems (garnet, frozen-lake, garnet-50, …; an unknown name lists them), or a file of your own with

@@ -14,7 +14,7 @@ from typing import Any
 
 from gqlab.version import __version__
 
-DESCRIPTION = """Provably convergent off-policy control: Greedy-GQ and VR-Greedy-GQ.
+DESCRIPTION = """Off-policy control with linear function approximation: Greedy-GQ and VR-Greedy-GQ.
 
 gqlab --version prints the version, gqlab help COMMAND the options of a command."""
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gqlab.data.columns import Plan
+from gqlab.data.columns import ColumnPlan
 from gqlab.data.rows import RowPlace, Rows, checked
 from gqlab.data.schema import Column, Schema, listed
 from gqlab.support import checks
@@ -99,7 +99,7 @@ def is_text(kind: Any) -> bool:
 
 
 def rows_of(
-    table: Any, plan: Plan, place: RowPlace, n_actions: int | None = None, schema: Schema | None = None
+    table: Any, plan: ColumnPlan, place: RowPlace, n_actions: int | None = None, schema: Schema | None = None
 ) -> Rows:
     """The rows of a table or a batch; only the roles of ``plan`` are read, as ``schema`` says."""
     schema = Schema() if schema is None else schema
@@ -109,7 +109,7 @@ def rows_of(
     return checked(values, widened(place, schema), n_actions)
 
 
-def _without_void(table: Any, plan: Plan, schema: Schema) -> Any:
+def _without_void(table: Any, plan: ColumnPlan, schema: Schema) -> Any:
     """The table with a placeholder in rows without an action: it is never used."""
     pa = needed("pyarrow", "reading a table")
     pc = needed("pyarrow.compute", "reading a table")

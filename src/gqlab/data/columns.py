@@ -45,10 +45,10 @@ REQUIRED = ("observation", "action", "reward")
 LISTED = 12
 
 #: By role: the columns that hold it.
-Plan = dict[str, tuple[str, ...]]
+ColumnPlan = dict[str, tuple[str, ...]]
 
 
-def resolve(available: Sequence[str], columns: Mapping[str, Any] | None) -> Plan:
+def resolve(available: Sequence[str], columns: Mapping[str, Any] | None) -> ColumnPlan:
     """The columns of each role: those that ``columns`` names, else those with a usual name.
 
     >>> resolve(["obs_0", "obs_1", "actions", "rewards", "dones", "day"], {"episode": "day"})
@@ -76,13 +76,13 @@ def resolve(available: Sequence[str], columns: Mapping[str, Any] | None) -> Plan
     return plan
 
 
-def _given(available: Sequence[str], columns: Mapping[str, Any] | None) -> Plan:
+def _given(available: Sequence[str], columns: Mapping[str, Any] | None) -> ColumnPlan:
     """What the user says, checked against the columns that there are."""
     if columns is None:
         return {}
     if not isinstance(columns, Mapping):
         raise ValueError(f"columns is {checks.shown(columns)}, expected a dictionary such as {{'observation': 'x'}}")
-    plan: Plan = {}
+    plan: ColumnPlan = {}
     for role, given in columns.items():
         checks.one_of("columns, a key", role, NAMES)
         names = (given,) if isinstance(given, str) else given
@@ -117,7 +117,7 @@ def _numbered(free: Sequence[str], role: str) -> tuple[str, ...]:
     return tuple(name for _, name in found)
 
 
-def _check_ends(plan: Plan, columns: Mapping[str, Any]) -> None:
+def _check_ends(plan: ColumnPlan, columns: Mapping[str, Any]) -> None:
     """``done`` beside ``terminal`` is ambiguous: libraries differ in which of the two means a time limit."""
     if "done" in plan and "terminated" in plan and not {"done", "terminated"} <= set(columns):
         if "terminated" in columns or "truncated" in columns:

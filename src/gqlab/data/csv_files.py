@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from gqlab.data.arrow import needed
-from gqlab.data.columns import Plan, resolve
+from gqlab.data.columns import ColumnPlan, resolve
 from gqlab.data.log import Log
 from gqlab.data.nulls import Counted
 from gqlab.data.paths import check_regular, described, found, printable
@@ -96,7 +96,7 @@ def files_of(path: Any, columns: Any, reading: Reading, delimiter: Any, decimal:
     form = Format(_delimiter(delimiter, paths[0], _encoding(encoding)), _decimal(decimal), _encoding(encoding))
     if form.decimal == form.delimiter:
         raise ValueError(f"{named('decimal')} is {form.decimal!r}, and so is the delimiter")
-    plan: Plan | None = None
+    plan: ColumnPlan | None = None
     for name in paths:
         available = header(name, form)
         try:

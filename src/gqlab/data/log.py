@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from gqlab.data.arrow import rows_of
 from gqlab.data.assemble import Assembler, Chunk, NoEndError
-from gqlab.data.columns import Plan
+from gqlab.data.columns import ColumnPlan
 from gqlab.data.nulls import ENDS, Counted, Drop, count
 from gqlab.data.order import Order, cut
 from gqlab.data.reading import Reading
@@ -54,7 +54,7 @@ class Log:
         Whether the episodes of each file have numbers of its own, from 0.
     """
 
-    plan: Plan
+    plan: ColumnPlan
     reading: Reading = field(default_factory=Reading)
     n_actions: int | None = None
     schema: Schema = field(default_factory=Schema)
@@ -89,11 +89,11 @@ class Log:
         more = [name for role in (*ENDS, "episode") for name in self.plan.get(role, ())]
         return list(dict.fromkeys([*names, *more]))
 
-    def decoded(self, table: Any, plan: Plan, place: RowPlace) -> Rows:
+    def decoded(self, table: Any, plan: ColumnPlan, place: RowPlace) -> Rows:
         """The rows of a table, checked."""
         return rows_of(table, plan, place, self.n_actions, self.decoding)
 
-    def rows(self, plan: Plan, drop: Drop | None = None) -> Iterator[Rows]:
+    def rows(self, plan: ColumnPlan, drop: Drop | None = None) -> Iterator[Rows]:
         """All rows, checked; those with nulls left out."""
         names = [name for columns in plan.values() for name in columns]
         if drop is not None:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gqlab.data.arrow import VOID, column_of, flag_of, needed
-from gqlab.data.columns import Plan
+from gqlab.data.columns import ColumnPlan
 from gqlab.data.rows import RowPlace
 from gqlab.data.wording import option
 
@@ -21,7 +21,7 @@ LISTED = 12
 ENDS = ("terminated", "truncated", "done", "last")
 
 
-def missing(table: Any, name: str, plan: Plan, nan: bool) -> NDArray[np.bool_]:
+def missing(table: Any, name: str, plan: ColumnPlan, nan: bool) -> NDArray[np.bool_]:
     """The rows in which a column is null, or has a null in its list; with ``nan`` also those that are not a number."""
     out = _is_null(column_of(table, name), nan)
     if "last" in plan and "next_observation" not in plan and any(plan.get(role) == (name,) for role in VOID):
@@ -65,7 +65,7 @@ class Counted:
         return f"{self.source}: nulls: {', '.join(each + more)}; fill them, or leave them out: {rows} or {episodes}"
 
 
-def count(tables: Iterable[tuple[Any, RowPlace]], names: Sequence[str], plan: Plan, nan: bool) -> Counted:
+def count(tables: Iterable[tuple[Any, RowPlace]], names: Sequence[str], plan: ColumnPlan, nan: bool) -> Counted:
     """The nulls of these columns, in one pass."""
     counted = Counted()
     for table, place in tables:
@@ -79,7 +79,7 @@ def count(tables: Iterable[tuple[Any, RowPlace]], names: Sequence[str], plan: Pl
 class Drop:
     """Leaves out rows with nulls, or all rows of the episodes that have one."""
 
-    def __init__(self, plan: Plan, names: Sequence[str], bad: NDArray[np.int64] | None) -> None:
+    def __init__(self, plan: ColumnPlan, names: Sequence[str], bad: NDArray[np.int64] | None) -> None:
         self.plan, self.names, self.bad = plan, names, bad  # ``bad``: the episodes; None for rows alone
         self.rows = 0  #: left out so far
         self.waiting = False  #: rows have been left out since the last that was kept
@@ -113,7 +113,7 @@ class Drop:
 class Numbered:
     """The number of the episode of each row, whatever is missing in it."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: ColumnPlan) -> None:
         self.plan = plan
         self._n = 0
         self._above: tuple[Any, bool] | None = None  # its name, and whether it ended
@@ -143,7 +143,7 @@ class Numbered:
         return np.asarray(numbers, np.int64)
 
 
-def bad_episodes(tables: Iterator[tuple[Any, RowPlace]], plan: Plan, names: Sequence[str]) -> NDArray[np.int64]:
+def bad_episodes(tables: Iterator[tuple[Any, RowPlace]], plan: ColumnPlan, names: Sequence[str]) -> NDArray[np.int64]:
     """The numbers of the episodes with nulls."""
     numbered, seen = Numbered(plan), Drop(plan, names, None)
     found = [numbered.of(table)[seen.missing(table)] for table, _ in tables]

@@ -10,7 +10,7 @@ from typing import Any, BinaryIO
 
 from gqlab.data.arrow import kind_of, needed, table_from
 from gqlab.data.assemble import Chunk
-from gqlab.data.columns import Plan, resolve
+from gqlab.data.columns import ColumnPlan, resolve
 from gqlab.data.log import Log
 from gqlab.data.nulls import Counted
 from gqlab.data.paths import check_regular, described, found, printable
@@ -166,7 +166,7 @@ def opened(path: str) -> Any:
 def files_of(path: Any, columns: Any, reading: Reading) -> ParquetFiles:
     """The files with the meaning of their columns, and what they say of themselves."""
     paths = found(path, ".parquet")
-    plan: Plan | None = None
+    plan: ColumnPlan | None = None
     n_actions: int | None = None
     schema: Schema | None = None
     for name in paths:

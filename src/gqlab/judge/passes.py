@@ -5,7 +5,7 @@ Every function gets first what all of them share: the data and their parts, the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,9 +25,8 @@ from gqlab.judge.sums import (
     residuals,
     row_values,
 )
+from gqlab.learn.fit.part_tasks import Shared
 from gqlab.support.checks import FloatArray, RowError
-
-Shared = Mapping[str, Any]
 
 
 class First(NamedTuple):

@@ -31,10 +31,10 @@ class Line(NamedTuple):
 
 
 #: Low end, median and high end over the runs, (n,) each.
-Band = tuple[FloatArray, FloatArray, FloatArray]
+CurveBand = tuple[FloatArray, FloatArray, FloatArray]
 
 
-def quantiles(values: FloatArray, band: float) -> Band:
+def quantiles(values: FloatArray, band: float) -> CurveBand:
     """Low end, median and high end over the runs, (n,) each; infinite values count, NaN does not."""
     out = np.full((3, values.shape[1]), np.nan)
     for j, column in enumerate(values.T):
@@ -87,7 +87,7 @@ def _draw(lines: Sequence[Line], titles: tuple[str, str], band: float, ax: Any, 
     return axes
 
 
-def _draw_bands(axes: Any, over: Sequence[tuple[Line, Band]], colours: Sequence[str]) -> None:
+def _draw_bands(axes: Any, over: Sequence[tuple[Line, CurveBand]], colours: Sequence[str]) -> None:
     """Draw finite bands first, which set the limits of the axes; then infinite ones, up to their edge."""
     for edge in (False, True):
         limits = axes.get_ylim()
@@ -101,7 +101,7 @@ def _draw_bands(axes: Any, over: Sequence[tuple[Line, Band]], colours: Sequence[
             axes.set_ylim(limits)
 
 
-def _set_scales(axes: Any, over: Sequence[tuple[Line, Band]], points: bool, falling: bool) -> None:
+def _set_scales(axes: Any, over: Sequence[tuple[Line, CurveBand]], points: bool, falling: bool) -> None:
     """A logarithmic axis where the metric falls by powers of ten or the values span several, else a linear one."""
     from matplotlib.ticker import FuncFormatter
 
@@ -126,7 +126,7 @@ def _mark_lost(axes: Any, lost: NDArray[Any], height: float, colour: str, points
 
 
 def draw_seeds(
-    steps: NDArray[Any], curves: FloatArray, band: Band, ax: Any, label: str | None, threshold: float | None, n: int
+    steps: NDArray[Any], curves: FloatArray, band: Any, ax: Any, label: str | None, threshold: float | None, n: int
 ) -> Any:
     """Returns against steps: a middle with its band, the seeds in thin lines, and the return that counts as solved."""
     from matplotlib.ticker import FuncFormatter

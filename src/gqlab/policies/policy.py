@@ -27,7 +27,7 @@ from gqlab.support import checks
 from gqlab.support.checks import FloatArray
 from gqlab.support.files import one_line
 
-Actions = NDArray[np.int64]
+ActionNumbers = NDArray[np.int64]
 
 #: What a message asks for.
 EXPECTED = "a policy: a LinearQ, an Agent, a function of observations, a FixedPolicy or a table of probabilities"
@@ -53,11 +53,11 @@ class Policy(ABC):
     def probabilities(self, observations: Any) -> FloatArray:
         """π(a|s) of observations (n, size): (n, n_actions)."""
 
-    def best(self, observations: Any) -> Actions:
+    def best(self, observations: Any) -> ActionNumbers:
         """What it does without chance, (n,): the first of the most probable actions."""
         return self.probabilities(observations).argmax(axis=1)
 
-    def draw(self, observations: Any, random: np.random.Generator) -> tuple[Actions, FloatArray | None]:
+    def draw(self, observations: Any, random: np.random.Generator) -> tuple[ActionNumbers, FloatArray | None]:
         """Actions drawn from it, (n,), and their probabilities, (n,), where they are known."""
         p = self.probabilities(observations)
         actions = drawn(p, random.random(len(p)))
@@ -68,7 +68,7 @@ class Policy(ABC):
         return self
 
 
-def drawn(p: FloatArray, chance: FloatArray) -> Actions:
+def drawn(p: FloatArray, chance: FloatArray) -> ActionNumbers:
     """The actions that uniform numbers (n,) draw from probabilities (n, A); never one of probability 0.
 
     Examples
@@ -191,13 +191,13 @@ class Function(Policy):
     def probabilities(self, observations: FloatArray) -> FloatArray:
         return self._checked(observations, self._answer(observations), "")
 
-    def best(self, observations: FloatArray) -> Actions:
+    def best(self, observations: FloatArray) -> ActionNumbers:
         answer = self._answer(observations)
         if np.ndim(answer) == 1:
             return self._actions(observations, answer)
         return self._checked(observations, answer, WHERE_IT_ACTS).argmax(axis=1)
 
-    def draw(self, observations: FloatArray, random: np.random.Generator) -> tuple[Actions, FloatArray | None]:
+    def draw(self, observations: FloatArray, random: np.random.Generator) -> tuple[ActionNumbers, FloatArray | None]:
         answer = self._answer(observations)
         if np.ndim(answer) == 1:
             return self._actions(observations, answer), None
@@ -223,7 +223,7 @@ class Function(Policy):
         checks.probabilities(name, p)
         return p
 
-    def _actions(self, observations: FloatArray, answer: Any) -> Actions:
+    def _actions(self, observations: FloatArray, answer: Any) -> ActionNumbers:
         name, n = f"{self.name}(observations)", len(observations)
         if len(answer) != n:
             wanted = (n, self.n_actions)

@@ -15,7 +15,7 @@ from gqlab.problems.problem import Problem
 from gqlab.support.checks import FloatArray
 from gqlab.theory.greedy import greedy_bound, poisson, solve_poisson
 from gqlab.theory.plugin_ratios import PLUG_IN
-from gqlab.theory.points import Points, Ratio, into_ball, square
+from gqlab.theory.points import LeftRight, Points, into_ball, square
 from gqlab.theory.sharp import Sharp, next_state
 from gqlab.theory.theorems import tracking_step
 from gqlab.theory.uniform import Roots, pieces, uniform
@@ -24,19 +24,19 @@ from gqlab.theory.uniform import Roots, pieces, uniform
 GREEDY_RATIO = 0.3
 
 
-def _lemma_g(p: Points) -> Ratio:
+def _lemma_g(p: Points) -> LeftRight:
     c, e = p.c, p.errors
     right = c.L1**2 * (6 * e["track"] + 3 * e["track_ref"]) + 3 * c.L2**2 * e["moved"] + 3 * e["C1"] + 3 * e["gradient"]
     return p.mean(square(p.updates[0])), right
 
 
-def _lemma_h(p: Points) -> Ratio:
+def _lemma_h(p: Points) -> LeftRight:
     e = p.errors
     right = 5 * e["track"] + 3 * e["track_ref"] + 3 * p.c.L5**2 * e["moved"] + 2 * e["C2"]
     return p.mean(square(p.updates[1])), right
 
 
-def _variance_g(p: Points) -> Ratio:
+def _variance_g(p: Points) -> LeftRight:
     g, e = p.updates[0], p.errors
     left = p.mean(square(g - p.mean(g)[:, None]))
     return left, 3 * (p.c.L1**2 * (e["track"] + e["track_ref"]) + p.c.L2**2 * e["moved"])
@@ -54,13 +54,13 @@ def _deviations(p: Points) -> tuple[FloatArray, FloatArray, FloatArray, FloatArr
     return dB, dC, *next_state(p.problem, p.c.phi_hat, columns, together)
 
 
-def _uniform_G(p: Points) -> Ratio:
+def _uniform_G(p: Points) -> LeftRight:
     """Lemma 4 for this batch: ‖Ĝ(θ, ω*(θ)) − ∇J(θ)‖."""
     dB, dC, u_V, u_slope = _deviations(p)
     return np.sqrt(p.errors["C1"]), dB + p.c.R * (dC + u_V) + p.c.omega_star * u_slope
 
 
-def _uniform_H(p: Points) -> Ratio:
+def _uniform_H(p: Points) -> LeftRight:
     dB, dC, u_V, _ = _deviations(p)
     return np.sqrt(p.errors["C2"]), dB + p.c.parts["U"] * dC + p.c.R * u_V
 
@@ -87,7 +87,7 @@ def _moved_theta(p: Points, project: bool) -> tuple[FloatArray, FloatArray]:
     return into_ball(after, p.c.R), eta  # without ``project`` this only removes rounding
 
 
-def _tracking(p: Points, theorem: str, order: int) -> Ratio:
+def _tracking(p: Points, theorem: str, order: int) -> LeftRight:
     after, eta = _moved_theta(p, theorem == "projected")
     alpha = p.steps[:, 1]
     star = p.problem.exact.omega_star(after.reshape(-1, p.problem.dim)).reshape(after.shape)
@@ -100,7 +100,7 @@ def _tracking(p: Points, theorem: str, order: int) -> Ratio:
     return left - kept, right + t.N_s * length - kept
 
 
-def _descent_interior(p: Points) -> Ratio:
+def _descent_interior(p: Points) -> LeftRight:
     after, eta = _moved_theta(p, project=False)
     exact, e, c = p.problem.exact, p.errors, p.c
     J = p.mean(exact.mspbe(after.reshape(-1, p.problem.dim)).reshape(after.shape[:2]))
@@ -108,7 +108,7 @@ def _descent_interior(p: Points) -> Ratio:
     return J - exact.mspbe(p.theta) + 0.5 * eta * e["gradient"], right
 
 
-def _descent_projected(p: Points) -> Ratio:
+def _descent_projected(p: Points) -> LeftRight:
     after, eta = _moved_theta(p, project=True)
     exact, e, c = p.problem.exact, p.errors, p.c
     J = p.mean(exact.mspbe(after.reshape(-1, p.problem.dim)).reshape(after.shape[:2]))
@@ -119,7 +119,7 @@ def _descent_projected(p: Points) -> Ratio:
     return left, 0.5 * eta * noise
 
 
-def _away(p: Points) -> Ratio:
+def _away(p: Points) -> LeftRight:
     """‖θ_{t+1} − θ̃‖² − ‖θ_t − θ̃‖² with Young's weight β = 1."""
     after, eta = _moved_theta(p, project=False)
     c, e = p.c, p.errors
@@ -133,7 +133,7 @@ def _greedy_ratio(c: Sharp) -> float:
     return GREEDY_RATIO * c.lambda_C / max(2 * c.L1 * c.L3, 1e-12)
 
 
-def _greedy_step(p: Points) -> Ratio:
+def _greedy_step(p: Points) -> LeftRight:
     """One step of Greedy-GQ on an independent sample, against ρη_θ‖∇J‖² and N."""
     bound = greedy_bound(p.c, _greedy_ratio(p.c), None)
     exact, D = p.problem.exact, p.problem.exact.transitions.probability
@@ -165,20 +165,20 @@ def _greedy_potential(p: Points, theta: FloatArray, omega: FloatArray) -> FloatA
     return np.asarray(along_G - 2 * bound.b / bound.x * along_H)
 
 
-def _greedy_size(p: Points) -> Ratio:
+def _greedy_size(p: Points) -> LeftRight:
     bound = greedy_bound(p.c, _greedy_ratio(p.c), poisson(p.problem))
     left = np.abs(_greedy_potential(p, p.theta, p.omega)).max(axis=1)
     return left, np.full(len(left), bound.M_U)
 
 
-def _greedy_slope(p: Points) -> Ratio:
+def _greedy_slope(p: Points) -> LeftRight:
     bound = greedy_bound(p.c, _greedy_ratio(p.c), poisson(p.problem))
     change = _greedy_potential(p, p.theta, p.omega) - _greedy_potential(p, p.theta_ref, p.omega_ref)
     far = bound.U_theta * np.sqrt(p.errors["moved"]) + bound.U_omega * np.linalg.norm(p.omega - p.omega_ref, axis=1)
     return np.abs(change).max(axis=1), far
 
 
-def _constants(p: Points) -> dict[str, Ratio]:
+def _constants(p: Points) -> dict[str, LeftRight]:
     """Norms and Lipschitz ratios, each against its constant."""
     c, exact = p.c, p.problem.exact
     C, _, K = exact.moments
@@ -219,7 +219,7 @@ def _constants(p: Points) -> dict[str, Ratio]:
 
 
 #: The inequalities by name; the constants come from ``_constants``.
-INEQUALITIES: dict[str, Callable[[Points], Ratio]] = {
+INEQUALITIES: dict[str, Callable[[Points], LeftRight]] = {
     "batch mean of G, uniform in θ": _uniform_G,
     "batch mean of H, uniform in θ": _uniform_H,
     "batch mean of G, by residuals": lambda p: (np.sqrt(p.errors["C1"]), _fitted(p)[0]),
@@ -269,7 +269,12 @@ def largest_ratios(
 
 
 def _climb(
-    problem: Problem, c: Sharp, find: Callable[[Points], Ratio], rng: np.random.Generator, rounds: int, population: int
+    problem: Problem,
+    c: Sharp,
+    find: Callable[[Points], LeftRight],
+    rng: np.random.Generator,
+    rounds: int,
+    population: int,
 ) -> float:
     size = Points.size(problem)
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gqlab.support.checks import FloatArray
-from gqlab.theory.points import Points, Ratio, into_ball
+from gqlab.theory.points import LeftRight, Points, into_ball
 
 #: The κ at which the theorem is tried.
 KAPPA = 0.5
@@ -49,32 +49,32 @@ def plugged(p: Points) -> Plugged:
     )
 
 
-def _identity(p: Points) -> Ratio:
+def _identity(p: Points) -> LeftRight:
     found = plugged(p)
     return _norm(found.gradient_hat), _norm(found.deviation - found.correction)
 
 
-def _correction(p: Points) -> Ratio:
+def _correction(p: Points) -> LeftRight:
     """‖B̂ᵀĈ⁻¹Ĥ*‖ ≤ γΦ̂‖Ĥ*‖/√λ_min(Ĉ)."""
     found = plugged(p)
     root = np.sqrt(np.maximum(found.least, KAPPA * p.c.lambda_C))
     return _norm(found.correction), np.asarray(p.c.gamma * p.c.phi_hat * found.H_star / root)
 
 
-def _eigenvalue(p: Points) -> Ratio:
+def _eigenvalue(p: Points) -> LeftRight:
     """‖B̂ᵀĈ⁻¹Ĥ*‖ ≤ γΦ̂‖Ĥ*‖/√(κλ), as the theorem has it."""
     found = plugged(p)
     return _norm(found.correction), p.c.gamma * p.c.phi_hat * found.H_star / np.sqrt(KAPPA * p.c.lambda_C)
 
 
-def _mapping(p: Points) -> Ratio:
+def _mapping(p: Points) -> LeftRight:
     """‖𝒢 − 𝒢̂‖ ≤ ‖∇J − ∇Ĵ‖, both with the step η_θ."""
     found, eta = plugged(p), p.steps[:, :1]
     with_J, with_J_hat = (into_ball(p.theta - eta * g, p.c.R) for g in (p.gradient, p.gradient + found.gradient_hat))
     return _norm(with_J - with_J_hat) / eta[:, 0], _norm(found.gradient_hat)
 
 
-def _unlikely(p: Points) -> Ratio:
+def _unlikely(p: Points) -> LeftRight:
     """1{λ_min(Ĉ) < κλ} ≤ ‖Ĉ − C‖²/((1 − κ)λ)²."""
     found = plugged(p)
     happens = np.where(found.least < KAPPA * p.c.lambda_C, 1.0, 0.0)
@@ -86,7 +86,7 @@ def _norm(v: FloatArray) -> FloatArray:
 
 
 #: By the names that the adversary prints.
-PLUG_IN: dict[str, Callable[[Points], Ratio]] = {
+PLUG_IN: dict[str, Callable[[Points], LeftRight]] = {
     "plug-in: ∇Ĵ − ∇J": _identity,
     "plug-in: B̂ᵀĈ⁻¹Ĥ*": _correction,
     "plug-in: with √(κλ)": _eigenvalue,

@@ -13,7 +13,7 @@ from gqlab.support.checks import FloatArray
 from gqlab.theory.sharp import Sharp
 
 #: A left side and a right side, (n,) each.
-Ratio = tuple[FloatArray, FloatArray]
+LeftRight = tuple[FloatArray, FloatArray]
 
 
 def square(v: FloatArray) -> FloatArray:

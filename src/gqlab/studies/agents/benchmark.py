@@ -42,7 +42,7 @@ class Entry:
 
 
 #: Row ↦ environment ↦ entry.
-Entries = dict[str, dict[str, Entry]]
+AgentEntries = dict[str, dict[str, Entry]]
 
 
 @dataclass(frozen=True)
@@ -58,11 +58,11 @@ class AgentBenchmark(Study):
             Call(measure, (learner,), _label(learner), cost=learner.steps) for learner in learners_of(self.programme)
         ]
 
-    def gather(self, results: Sequence[Result]) -> Entries:
+    def gather(self, results: Sequence[Result]) -> AgentEntries:
         found = dict(zip(learners_of(self.programme), results, strict=True))
         return entries_of(found, self.programme)
 
-    def write(self, gathered: Entries, folder: Path) -> str:
+    def write(self, gathered: AgentEntries, folder: Path) -> str:
         from gqlab.studies.agents import report
 
         texts = {
@@ -79,9 +79,9 @@ def _label(learner: Learner) -> str:
     return f"{learner.environment}, {learner.row}{step}, seed {learner.seed}"
 
 
-def entries_of(found: dict[Learner, Any], programme: Programme) -> Entries:
+def entries_of(found: dict[Learner, Any], programme: Programme) -> AgentEntries:
     """Row ↦ environment ↦ entry."""
-    entries: Entries = {}
+    entries: AgentEntries = {}
     results = {(a.environment, a.row, a.step_size, a.seed): result for a, result in found.items()}
     for row in (PRESET, *programme.rows):
         etas: tuple[float | None, ...] = (None,) if row == PRESET else programme.step_sizes

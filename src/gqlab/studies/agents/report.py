@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from html import escape
 
-from gqlab.studies.agents.benchmark import Entries, Entry
+from gqlab.studies.agents.benchmark import AgentEntries, Entry
 from gqlab.studies.agents.design import ENVIRONMENTS, FULL, GOALS, LANDER, Goal, Programme
 from gqlab.studies.page import Table, fixed, whole_page
 
@@ -33,7 +33,7 @@ def _cells(entry: Entry) -> list[str]:
     return [f"{_score(entry.medians[k])} ({_score(low)} … {_score(high)}{at})", share + lost]
 
 
-def full_table(entries: Entries, programme: Programme) -> Table:
+def full_table(entries: AgentEntries, programme: Programme) -> Table:
     """Rows × environments, with what rl-zoo3 publishes."""
     header = [""]
     for name in programme.environments:
@@ -54,14 +54,14 @@ def note(programme: Programme) -> str:
     )
 
 
-def markdown(entries: Entries, programme: Programme) -> str:
+def markdown(entries: AgentEntries, programme: Programme) -> str:
     """The table, and what it was to show."""
     judged = [f"* {line}" for line in verdicts(entries, programme)]
     parts = [full_table(entries, programme).markdown(), "", note(programme), *(["", *judged] if judged else [])]
     return "\n".join(parts) + "\n"
 
 
-def verdicts(entries: Entries, programme: Programme) -> list[str]:
+def verdicts(entries: AgentEntries, programme: Programme) -> list[str]:
     """Of every goal on these environments: met or missed, with the number; none of a smaller programme."""
     out = []
     for goal in GOALS if programme in JUDGED else ():
@@ -72,7 +72,7 @@ def verdicts(entries: Entries, programme: Programme) -> list[str]:
     return out
 
 
-def reached(entries: Entries, goal: Goal) -> tuple[float, str]:
+def reached(entries: AgentEntries, goal: Goal) -> tuple[float, str]:
     """The number that a goal asks for."""
     found = [entries[row][goal.environment] for row in goal.rows]
     if goal.counts_step_sizes:
@@ -80,7 +80,7 @@ def reached(entries: Entries, goal: Goal) -> tuple[float, str]:
     return float(max(entry.medians.max() for entry in found)), ""
 
 
-def text(entries: Entries, programme: Programme) -> str:
+def text(entries: AgentEntries, programme: Programme) -> str:
     """The table for a terminal."""
     header = ["", *(cell for name in programme.environments for cell in (name, "solve"))]
     rows = [[row, *(cell for entry in each.values() for cell in _cells(entry))] for row, each in entries.items()]
@@ -90,7 +90,7 @@ def text(entries: Entries, programme: Programme) -> str:
     return "\n".join([*parts, *(["", *judged] if judged else [])])
 
 
-def page(entries: Entries, programme: Programme) -> str:
+def page(entries: AgentEntries, programme: Programme) -> str:
     """One page that needs nothing else."""
     judged = "".join(f"<li>{escape(line)}</li>" for line in verdicts(entries, programme))
     goals = f"\n<h2>What it was to show</h2>\n<ul>{judged}</ul>" if judged else ""
@@ -98,7 +98,7 @@ def page(entries: Entries, programme: Programme) -> str:
     return whole_page("What agents reach", body)
 
 
-def numbers(entries: Entries) -> str:
+def numbers(entries: AgentEntries) -> str:
     """Everything as JSON."""
     rows = {
         row: {

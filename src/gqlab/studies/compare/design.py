@@ -145,6 +145,7 @@ DECAYS: dict[str, Any] = {"eta_theta": Decay(0.32), "eta_omega": Decay(0.16)}
 #: What is compared unless the command says otherwise, by the names of the table.
 LINEUP: Mapping[str, Algorithm] = {
     "least squares": LeastSquaresGreedyGQ(radius=RADIUS),
+    "least squares, π_b known": LeastSquaresGreedyGQ(radius=RADIUS, behavior="known"),
     "SAGA": SAGAGreedyGQ(radius=RADIUS),
     "streaming SVRG": StreamingGreedyGQ(radius=RADIUS),
     "averaged Greedy-GQ": AveragedGreedyGQ(radius=RADIUS),

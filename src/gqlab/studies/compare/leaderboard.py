@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from gqlab.algorithms import Algorithm
+from gqlab.studies.compare.bounds import measure_bounds
 from gqlab.studies.compare.design import FACTORS, NEAR, ROBUST_WITHIN, Budget, Problems
 from gqlab.studies.compare.measure import has_steps, measure_factor, measure_floors, measure_rivals, measure_runs
 from gqlab.studies.keys import Call
@@ -70,12 +71,18 @@ class Comparison:
     seeds: tuple[int, ...]
     floor: FloatArray  # (n_problems, n_moments)
     J_star: FloatArray  # (n_problems,)  J at the stationary point that Newton's method reaches from θ₀
+    bounds: FloatArray  # (n_problems, 2)  tr Σ and tr Σ_b there: the limits of n E‖∇J‖² without and with π_b
     rows: tuple[Row, ...]
     rivals: tuple[Rival, ...]
 
     @property
     def moments(self) -> tuple[int, ...]:
         return self.budget.moments
+
+    def of_bounds(self, row: Row) -> FloatArray:
+        """n times the mean of ‖∇J‖² at the last moment, as multiples of both bounds, (n_problems, 2)."""
+        scaled = row.multiple[:, -1] * self.floor[:, -1] * self.moments[-1]
+        return np.asarray(scaled[:, None] / self.bounds)
 
 
 def multiples(gradient: FloatArray, floor: FloatArray) -> FloatArray:
@@ -101,7 +108,13 @@ class Leaderboard(Study):
     name = "compare"
 
     def calls(self) -> list[Call]:
-        return [*self._floor_calls(), self._rival_call(), *(c for a in self.algorithms for c in self._row_calls(a))]
+        own = Call(measure_bounds, (self.problems,), "efficiency bounds", self.budget.n_problems)
+        return [
+            *self._floor_calls(),
+            self._rival_call(),
+            own,
+            *(c for a in self.algorithms for c in self._row_calls(a)),
+        ]
 
     def _floor_calls(self) -> list[Call]:
         b = self.budget
@@ -130,7 +143,7 @@ class Leaderboard(Study):
         waiting = list(results)
         floors = [waiting.pop(0) for _ in self._floor_calls()]
         floor = np.concatenate([found["floor"] for found in floors])
-        rivals = waiting.pop(0)
+        rivals, bounds = waiting.pop(0), waiting.pop(0)
         rows = []
         for name, algorithm in self.algorithms.items():
             main, *others = [waiting.pop(0) for _ in self._row_calls(name)]
@@ -141,6 +154,7 @@ class Leaderboard(Study):
             seeds=self.problems.seeds,
             floor=np.nanmean(floor, axis=-1),
             J_star=np.concatenate([found["J_star"] for found in floors]),
+            bounds=bounds["bounds"],
             rows=tuple(sorted(rows, key=lambda row: float(np.median(row.multiple[:, -1])))),
             rivals=tuple(_rival(name, found, floor) for name, found in rivals.items() if name != "times"),
         )

@@ -28,6 +28,10 @@ def spread(values: FloatArray) -> str:
     return f"{number(float(np.median(values)))} [{number(float(values.min()))}, {number(float(values.max()))}]"
 
 
+#: The columns of the efficiency bounds.
+BOUNDS = ("÷ tr Σ/n", "÷ tr Σ_b/n")
+
+
 def robust(row: Row) -> str:
     """k of n step sizes."""
     return "–" if row.robust is None else f"{round(row.robust * len(row.factors))} of {len(row.factors)}"
@@ -55,6 +59,8 @@ def explanation(times: bool) -> list[str]:
     return [
         "‖∇J‖² as a multiple of the statistical floor of the same samples: mean over runs ÷ mean of their floors; the "
         "median over problems.",
+        "÷ tr Σ/n, ÷ tr Σ_b/n: at the last column, as a multiple of what the best estimator has in the limit that does "
+        "not know, and that knows, the behaviour policy (gq.efficiency); a dash where a target is not smooth.",
         f"near: the share of problems within {NEAR:g} times the floor at the last column. {costs}. memory: of one run.",
         f"robust: of the step sizes × {FACTORS[0]:g} … × {FACTORS[-1]:g}, those that end within {ROBUST_WITHIN:g} "
         "times the best of them, in the median.",
@@ -70,13 +76,15 @@ def floors(c: Comparison, between: str) -> str:
 def text(c: Comparison) -> str:
     """The table for a terminal, the only one with measured times."""
     last = count(c.moments[-1])
-    header = ["algorithm", *map(count, c.moments), f"range at {last}", "near", "evals", "ns", "memory", "robust"]
+    more = f"range at {last}", *BOUNDS, "near", "evals", "ns", "memory", "robust"
+    header = ["algorithm", *map(count, c.moments), *more]
     rows = []
     for row in c.rows:
         medians = [number(float(x)) for x in np.median(row.multiple, axis=0)]
         end = row.multiple[:, -1]
         between = f"{number(float(end.min()))} – {number(float(end.max()))}"
-        rows.append([row.name, *medians, between, f"{row.near[-1]:.0%}", *cost(row, times=True)])
+        limits = of_bounds(c, row)
+        rows.append([row.name, *medians, between, *limits, f"{row.near[-1]:.0%}", *cost(row, times=True)])
     parts = [heading(c), f"the floor itself, median: {floors(c, '  ')}", "", Table(header, rows).text(), ""]
     return "\n".join([*parts, *explanation(times=True), "", rival_table(c).text(numbers=False)])
 
@@ -106,12 +114,18 @@ def _rival_cells(rival: Rival, mask: Any) -> list[str]:
 
 def full_table(c: Comparison) -> Table:
     """Everything but measured times, with the range at every moment."""
-    header = ["algorithm", *map(count, c.moments), f"near, {count(c.moments[-1])}", "evaluations", "memory", "robust"]
-    rows = [
-        [row.name, *(spread(column) for column in row.multiple.T), f"{row.near[-1]:.0%}", *cost(row, times=False)]
-        for row in c.rows
-    ]
+    near = f"near, {count(c.moments[-1])}"
+    header = ["algorithm", *map(count, c.moments), *BOUNDS, near, "evaluations", "memory", "robust"]
+    rows = []
+    for row in c.rows:
+        multiples = [spread(column) for column in row.multiple.T]
+        rows.append([row.name, *multiples, *of_bounds(c, row), f"{row.near[-1]:.0%}", *cost(row, times=False)])
     return Table(header, rows)
+
+
+def of_bounds(c: Comparison, row: Row) -> list[str]:
+    """The medians of the multiples of both efficiency bounds; a dash where there are none."""
+    return [number(float(np.median(column))) for column in c.of_bounds(row).T]
 
 
 def markdown(c: Comparison) -> str:
@@ -122,7 +136,10 @@ def markdown(c: Comparison) -> str:
 
 def numbers(c: Comparison) -> str:
     """Everything but measured times as JSON; infinities are null."""
-    rows: Sequence[Any] = [plain(row) | {"near": plain(row.near), "robust": row.robust} for row in c.rows]
+    rows: Sequence[Any] = [
+        plain(row) | {"near": plain(row.near), "robust": row.robust, "of_bounds": plain(c.of_bounds(row))}
+        for row in c.rows
+    ]
     for row in rows:
         del row["nanoseconds"]
     content = plain(asdict(c)) | {"rows": rows, "moments": list(c.moments), "factors": list(FACTORS)}

@@ -40,7 +40,7 @@ from gqlab.studies.keys import Call
 from gqlab.studies.study import Result, Study
 
 #: What a call is of: the part of the study, and the problem, size, shift … that tell it apart.
-Place = tuple[Any, ...]
+DecisionPlace = tuple[Any, ...]
 
 
 class Decisions(Study):
@@ -54,13 +54,15 @@ class Decisions(Study):
     def calls(self) -> Sequence[Call]:
         return [call for _, call in self.placed_calls()]
 
-    def placed_calls(self) -> Iterator[tuple[Place, Call]]:
+    def placed_calls(self) -> Iterator[tuple[DecisionPlace, Call]]:
         """Every call with what it is of."""
         design, seed = self.design, self.design.seed
 
         arguments: tuple[Any, ...]
 
-        def call(place: Place, function: Callable[..., Any], *arguments: Any, cost: float) -> tuple[Place, Call]:
+        def call(
+            place: DecisionPlace, function: Callable[..., Any], *arguments: Any, cost: float
+        ) -> tuple[DecisionPlace, Call]:
             return place, Call(function, arguments, " ".join(map(str, place)), cost)
 
         logs = design.logs
@@ -89,7 +91,7 @@ class Decisions(Study):
                     yield call(("verdicts", k, known), measure.verdicts, *arguments, cost=4.0 * block)
 
     def gather(self, results: Sequence[Result]) -> dict[str, Any]:
-        by_place: dict[Place, list[Result]] = {}
+        by_place: dict[DecisionPlace, list[Result]] = {}
         for (place, _), result in zip(self.placed_calls(), results, strict=True):
             by_place.setdefault(place, []).append(result)
         design, problems = self.design, self.design.finite

@@ -17,7 +17,7 @@ from gqlab.studies.page import Table, number, whole_page
 from gqlab.studies.study import Result, Study, write_texts
 
 #: ‖∇J‖² at the end: log ↦ algorithm ↦ one for each step size.
-Found = dict[str, dict[str, list[float | None]]]
+FitGradients = dict[str, dict[str, list[float | None]]]
 
 TITLE = f"‖∇J‖² of the data after {PASSES} passes over {ROWS:,} rows, best of {len(STEP_SIZES)} step sizes"
 
@@ -40,13 +40,13 @@ class FitStudy(Study):
             for log, rival in self.places()
         ]
 
-    def gather(self, results: Sequence[Result]) -> Found:
-        found: Found = {}
+    def gather(self, results: Sequence[Result]) -> FitGradients:
+        found: FitGradients = {}
         for (log, rival), result in zip(self.places(), results, strict=True):
             found.setdefault(f"{log[0]}, seed {log[2]}", {})[rival.label] = result["gradient"]
         return found
 
-    def write(self, gathered: Found, folder: Path) -> str:
+    def write(self, gathered: FitGradients, folder: Path) -> str:
         table, lines = found_table(gathered), sentences(gathered)
         listed = "\n".join(f"* {line}" for line in lines)
         texts = {
@@ -63,7 +63,7 @@ def best(values: list[float | None]) -> float:
     return min((value for value in values if value is not None), default=np.inf)
 
 
-def found_table(found: Found) -> Table:
+def found_table(found: FitGradients) -> Table:
     """A row for each log, with the step size that was best."""
     rows = []
     for log, by_name in found.items():
@@ -76,7 +76,7 @@ def _best_place(values: list[float | None]) -> int:
     return int(np.argmin([np.inf if value is None else value for value in values]))
 
 
-def ratios(found: Found) -> dict[str, dict[str, Any]]:
+def ratios(found: FitGradients) -> dict[str, dict[str, Any]]:
     """The geometric mean over logs of each algorithm's ratio to VR-Greedy-GQ, with its interval."""
     base, out = RIVALS[0].label, {}
     for rival in RIVALS[1:]:
@@ -86,7 +86,7 @@ def ratios(found: Found) -> dict[str, dict[str, Any]]:
     return out
 
 
-def sentences(found: Found) -> list[str]:
+def sentences(found: FitGradients) -> list[str]:
     """The statistic, in words."""
     return [
         f"{name}: {number(one['ratio'])} × VR-Greedy-GQ's ‖∇J‖² [{number(one['low'])}, {number(one['high'])}], "

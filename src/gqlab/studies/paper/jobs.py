@@ -62,8 +62,8 @@ def norm(problem: Problem, theta: FloatArray, job: Job) -> dict[str, FloatArray]
     return {"norm": np.linalg.norm(theta, axis=-1)}
 
 
-Metric = Callable[[Problem, FloatArray, "Job"], dict[str, FloatArray]]
-METRICS: dict[str, Metric] = {m.__name__: m for m in (gradient, mspbe, reward, value, norm)}
+JobMetric = Callable[[Problem, FloatArray, "Job"], dict[str, FloatArray]]
+METRICS: dict[str, JobMetric] = {m.__name__: m for m in (gradient, mspbe, reward, value, norm)}
 
 #: Taken of the run as a whole: E‖update − ∇J(θ)‖², by Monte Carlo, exactly, and split.
 UPDATE = "update"

@@ -30,7 +30,7 @@ from gqlab.support.plain_json import plain
 AXES = ("η_θ", "η_ω/η_θ", "M")
 #: What an upper bound says of the slope of log samples against log 1/ε.
 TUNED = {
-    "GreedyGQ": "at most 3 (published then), 2 (Theorem 4)",
+    "GreedyGQ": "at most 3 (which the paper cites), 2 (Theorem 4)",
     "VRGreedyGQ": "at most 2 (the paper), 5/3 (Corollary 2)",
 }
 #: What it says of the error that remains: of its level, for steps that its conditions admit, not of a slope.
