@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from gqlab.lab.variance import UpdateError, update_error
     from gqlab.learn.agent.agent import Agent
     from gqlab.learn.agent.callbacks import Callback, CheckpointCallback, EvalCallback, StopOnReward
+    from gqlab.learn.agent.many import Seeds, learn_many
     from gqlab.learn.agent.replay import Refit, Replay
     from gqlab.learn.fit.fit import fit
     from gqlab.learn.linear_q import LinearQ
@@ -118,6 +119,7 @@ LAZY = {
     "SARAHGreedyGQ": "gqlab.algorithms",
     "STORMGreedyGQ": "gqlab.algorithms",
     "Sarsa": "gqlab.algorithms",
+    "Seeds": "gqlab.learn.agent.many",
     "Selection": "gqlab.judge.selecting",
     "Softmax": "gqlab.operators",
     "StopOnReward": "gqlab.learn.agent.callbacks",
@@ -142,6 +144,7 @@ LAZY = {
     "garnet": "gqlab.problems.garnet",
     "grid": "gqlab.grids.grid",
     "health": "gqlab.data",
+    "learn_many": "gqlab.learn.agent.many",
     "importance_sampling": "gqlab.judge.sampling",
     "open_grid": "gqlab.grids.grid",
     "random_features": "gqlab.problems.features",
@@ -237,6 +240,7 @@ __all__ = [
     "SARAHGreedyGQ",
     "STORMGreedyGQ",
     "Sarsa",
+    "Seeds",
     "Selection",
     "Softmax",
     "StopOnReward",
@@ -264,6 +268,7 @@ __all__ = [
     "grid",
     "health",
     "importance_sampling",
+    "learn_many",
     "open_grid",
     "random_features",
     "run",

@@ -12,7 +12,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "docs" / "_ext"))
 import executed
 
 #: These take long by themselves.
-LONG = {"decide", "log", "environment", "theorist"}
+LONG = {"decide", "log", "environment", "own", "theorist"}
 
 
 @pytest.mark.parametrize(

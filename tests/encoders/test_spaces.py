@@ -101,11 +101,10 @@ def test_observations_that_are_not_of_the_space_are_named():
         Flattener(spaces.Tuple([spaces.Discrete(2), spaces.Discrete(2)])).flatten_batch(([0, 1], [0, 1, 1]))
 
 
-def test_only_discrete_actions_from_0_are_taken():
-    assert discrete_actions(spaces.Discrete(5)) == 5
+def test_actions_are_counted_where_they_are_discrete():
+    assert discrete_actions(spaces.Discrete(5)) == discrete_actions(spaces.Discrete(5, start=1)) == 5
+    assert discrete_actions(spaces.MultiDiscrete([2, 3])) == 6
     with pytest.raises(ValueError, match=r"^space is Box\(.*: continuous actions are not supported, expected Discrete"):
         discrete_actions(spaces.Box(-1, 1, (1,)))
-    with pytest.raises(ValueError, match=r"^space is MultiDiscrete\(.*: such actions are not supported"):
-        discrete_actions(spaces.MultiDiscrete([2, 2]))
-    with pytest.raises(ValueError, match=r"expected actions that begin at 0: gymnasium.wrappers.TransformAction"):
-        discrete_actions(spaces.Discrete(5, start=1))
+    with pytest.raises(ValueError, match=r"^space is MultiBinary\(.*: such actions are not supported"):
+        discrete_actions(spaces.MultiBinary(3))

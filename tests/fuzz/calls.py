@@ -460,9 +460,9 @@ def public_methods(owner: type) -> list[str]:
     return [name for name, thing in inspect.getmembers(owner) if callable(thing) and not name.startswith("_")]
 
 
-#: What only carries results, or is made by no user.
+#: What only carries results, is made by no user, or (learn_many) starts processes and writes files: its own tests call it.
 NOT_CALLED = {
-    gq.Algorithm, gq.Callback, gq.Decision, gq.Evaluation, gq.Floor, gq.Health, gq.ImportanceSampling, gq.Selection, gq.Trajectory, gq.UpdateError, gq.Watched, gq.RunResult, gq.GridResult, gq.Transitions, theory.Choice, theory.GreedyReport,
+    gq.Algorithm, gq.Callback, gq.Decision, gq.Evaluation, gq.Floor, gq.Health, gq.ImportanceSampling, gq.Seeds, gq.Selection, gq.learn_many, gq.Trajectory, gq.UpdateError, gq.Watched, gq.RunResult, gq.GridResult, gq.Transitions, theory.Choice, theory.GreedyReport,
     theory.Practical, theory.Repair, theory.Report, theory.Schedule, theory.Sharp, theory.Statement, theory.StepSizes, theory.Tried,
 }  # fmt: skip
 
@@ -483,6 +483,7 @@ METHODS: dict[type, list[Callable[[], Any]]] = {
 INSIDE = {
     "check",
     "check_space",
+    "describe",
     "numbers",
     "tables",
     "smoothness",

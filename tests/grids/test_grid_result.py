@@ -90,7 +90,8 @@ def test_the_table_leaves_out_what_does_not_vary_and_counts_the_diverged(garnet_
     grid = made_grid(garnet_problem, [[0, 0]] * 8, TWO, {2: [3, -1]})
     assert repr(grid).splitlines() == [
         "GridResult: 8 cells, 16 runs, 1 diverged",
-        "  all: problem=0, beta=1",
+        "  all: problem=0",
+        "  where they have it: beta=1",
         "  seed  algorithm  eta_theta  diverged",
         "  0     GreedyGQ   0.1        0",
         "  1     GreedyGQ   0.1        0",

@@ -15,6 +15,9 @@ from gqlab.learn.agent.presets import PRESETS, REPLAYING_PRESETS, preset_of
 from gqlab.learn.agent.thresholds import steps_to_threshold
 from gqlab.learn.environments import MOST_STEPS, limited_env
 
+#: Box2D's module ends the process where its warning is an error.
+pytestmark = pytest.mark.filterwarnings("ignore:builtin type:DeprecationWarning")
+
 #: The features that other tests have compiled code for.
 TINY = ["--encoder", "tiles:4,bins=4", "--every", "500", "--episodes", "5", "--seed", "3", "--quiet"]
 REPLAY = ["--replay", "--updates", "4", "--n-step", "3", "--initial-value", "-20"]

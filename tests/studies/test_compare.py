@@ -246,7 +246,7 @@ def test_a_problem_of_ones_own(tiny, capsys):
         (["--algorithm", "SVRG"], r"algorithm is 'SVRG', expected one of least squares, SAGA, .*, or FILE.py:NAME"),
         (["--algorithm", "own_scheme.py:build"], r"expected one that follows the trajectory of the run"),
         (["--algorithm", "PolicyGradient"], r"expected one that follows the trajectory of the run"),
-        (["--seeds", "0"], r"seeds is 0, expected"),
+        (["--problems", "0"], r"problems is 0, expected"),
         (["--n-samples", "100"], r"n_samples is 100, expected"),
     ],
     ids=range(9),

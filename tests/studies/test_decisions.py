@@ -7,7 +7,7 @@ import pytest
 
 import gqlab as gq
 from gqlab.judge.bound import efficiency_bound, logged_visits
-from gqlab.studies.decisions import measure, rivals
+from gqlab.studies.decisions import measure, problems, rivals
 from gqlab.studies.decisions.design import CRITERIA, DISCOUNTS, SIZES, Criterion, DecisionDesign
 from gqlab.studies.decisions.logs import make_log, rows_per_episode
 from gqlab.studies.decisions.problems import FINITE, NUMERIC, SHIFTS, cliff, finite, numeric
@@ -66,6 +66,26 @@ def test_what_is_rare_is_what_a_log_may_not_hold():
     assert measure.rare_share(lake, lake.target("small"), 500) == pytest.approx(1)  # all reward is at the goal
     assert measure.rare_share(lake, lake.target("small"), 10**7) == 0
     assert measure.rare_share(garnet, garnet.target("small"), 5000) == 0
+    assert measure.missed_reward(lake, lake.target("small"), 500) == pytest.approx(lake.value(lake.target("small")))
+    assert measure.missed_reward(lake, lake.target("small"), 10**7) == 0
+
+
+def test_the_chance_that_a_log_holds_none_of_some_rewards_is_that_of_logs():
+    lake = finite(21)
+    marked = lake.mdp.reward > 0
+    missed = [not make_log(lake, 300, [11, j]).to_chunk().rewards.any() for j in range(400)]
+    chance = measure.chance_of_none(lake, marked, 300)
+    assert 0.1 < chance < 0.9
+    assert np.mean(missed) == pytest.approx(chance, abs=4 * np.sqrt(chance * (1 - chance) / 400))
+
+
+def test_a_problem_is_apart_by_its_share_or_against_the_standard_error(monkeypatch):
+    lake, policy = finite(21), finite(21).target("small")
+    n, value = 500, finite(21).value(policy)  # all of it may be missed
+    assert measure.is_rare(lake, policy, n, bound=1e9)
+    monkeypatch.setattr(measure, "RARE_SHARE", 1.1)
+    assert not measure.is_rare(lake, policy, n, bound=2.1 * value * n**0.5)
+    assert measure.is_rare(lake, policy, n, bound=1.9 * value * n**0.5)
 
 
 def test_a_cell_of_coverage_holds_what_the_estimator_says():
@@ -100,8 +120,8 @@ def test_fits_are_compared_on_logs_that_explore_as_often_as_they_say():
     assert (behavior.argmax(axis=1) == problem.behavior.argmax(axis=1)).all()
     found = measure.pessimism(0, 0.02, 500, 2, seed=7)["gain"]
     data = make_log(problem, 500, [7, measure.PESSIMISM, 0, 20, 1], behavior=behavior)
-    model = gq.fit(data, gq.OneHot(10), gq.FittedQ(ridge=0.0, pessimism=1.0), discount=0.9, progress=False)
-    table = np.eye(2)[model.q(np.arange(10.0)[:, None]).argmax(axis=1)]
+    model = gq.fit(data, gq.OneHot(11), gq.FittedQ(ridge=0.0, pessimism=1.0), discount=0.9, progress=False)
+    table = np.eye(2)[model.q(np.arange(11.0)[:, None]).argmax(axis=1)]
     now = problem.value(behavior)
     assert found[1, 1] == pytest.approx((problem.value(table) - now) / (problem.value(problem.best) - now))
 
@@ -159,12 +179,14 @@ def test_where_nothing_is_random_there_is_no_bound_to_compare_with():
 
 
 def test_the_river_that_is_not_covered_hides_its_reward_and_a_range_of_rewards_helps():
-    """What docs/deciding.md says of the criterion that fails."""
-    river = finite(19)
+    """What docs/deciding.md says of the criterion that failed at first."""
+    river = problems.river(7, 0.5, 0.08, 0.9)
     policy = river.target("small")
     visits = logged_visits(river.mdp, river.behavior, river.horizon, river.mdp.start)
     assert 50_000 / visits.sum() * visits[-1] * river.behavior[-1, 1] == pytest.approx(0.19, abs=0.005)
     assert measure.rare_share(river, policy, 50_000) == pytest.approx(0.04, abs=0.005)
+    bound = efficiency_bound(river.mdp, river.behavior, policy, river.horizon).value
+    assert measure.is_rare(river, policy, 50_000, bound)  # by what a log may miss
     plain, ranged, width, seen = 0, 0, [], 0
     for j in range(6):
         data = make_log(river, 50_000, [5, j])

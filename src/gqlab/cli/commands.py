@@ -19,20 +19,21 @@ from gqlab.cli.theory import theory
 from gqlab.cli.train import train
 from gqlab.cli.watch import watch
 
+#: In the order in which people need them.
 COMMANDS: dict[str, Callable[..., None]] = {
-    "reproduce": reproduce,
-    "list": list_experiments,
-    "compare": compare,
-    "sweep": sweep,
-    "theory": theory,
-    "rates": rates,
-    "limits": limits,
-    "health": health,
     "train": train,
     "fit": fit,
     "decide": decide,
-    "select": select,
+    "compare": compare,
+    "theory": theory,
+    "reproduce": reproduce,
     "watch": watch,
+    "health": health,
+    "select": select,
+    "sweep": sweep,
+    "rates": rates,
+    "limits": limits,
+    "list": list_experiments,
     "benchmark": benchmark,
     "doctor": doctor,
 }

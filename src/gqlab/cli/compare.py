@@ -36,10 +36,10 @@ class Compare(StudyOptions):
     """Only these, by class (SAGAGreedyGQ) or by the name in the table. Files of your own join the whole table, or the
     names beside them."""
 
-    seeds: Annotated[int | None, tyro.conf.arg(help_behavior_hint="")] = None
+    problems: Annotated[int | None, tyro.conf.arg(metavar="INT", help_behavior_hint="")] = None
     """How many problems are drawn. Default: 12, or 4 with --quick."""
 
-    n_samples: Annotated[int | None, tyro.conf.arg(help_behavior_hint="")] = None
+    n_samples: Annotated[int | None, tyro.conf.arg(metavar="INT", help_behavior_hint="")] = None
     """The budget of each run. Default: 300,000, or 30,000 with --quick."""
 
 
@@ -65,15 +65,15 @@ def command_of(options: Compare) -> str:
     """The command that makes this page."""
     parts = ["gqlab", "compare", "--problem", options.problem]
     parts += ["--algorithm", *options.algorithm] if options.algorithm else []
-    parts += ["--seeds", str(options.seeds)] if options.seeds is not None else []
+    parts += ["--problems", str(options.problems)] if options.problems is not None else []
     parts += ["--n-samples", str(options.n_samples)] if options.n_samples is not None else []
     return shlex.join(parts + (["--quick"] if options.quick else []))
 
 
 def budget_of(options: Compare) -> Budget:
     budget = QUICK if options.quick else FULL
-    if options.seeds is not None:
-        budget = replace(budget, n_problems=checks.integer("seeds", options.seeds, least=1, below=10_000))
+    if options.problems is not None:
+        budget = replace(budget, n_problems=checks.integer("problems", options.problems, least=1, below=10_000))
     if options.n_samples is not None:
         budget = replace(budget, n_samples=checks.integer("n_samples", options.n_samples, least=3000, below=2**40))
     return budget

@@ -9,6 +9,7 @@ from typing import Any
 
 from gqlab.plots.style import write_figure
 from gqlab.studies.page import Table, facts_table, figure, whole_page
+from gqlab.support.words import counted
 
 #: What no estimator can see in a log.
 UNSEEN = (
@@ -59,7 +60,7 @@ def page(decision: Any, folder: Path, lead: Sequence[str], facts: Sequence[tuple
 
 def _facts(decision: Any) -> list[tuple[str, str]]:
     return [
-        ("judged by", f"{decision.n_rows:,} rows, {decision.n_episodes:,} episodes"),
+        ("judged by", f"{counted(decision.n_rows, 'row')}, {counted(decision.n_episodes, 'episode')}"),
         ("discount", f"{decision.discount:g}"),
         ("confidence", f"{100 * decision.confidence:g} %"),
         ("gains are over", "what runs now" if decision.baseline == "log" else decision.baseline),

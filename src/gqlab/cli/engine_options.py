@@ -12,10 +12,13 @@ import tyro
 class EngineOptions:
     """Who reads the files."""
 
-    engine: Annotated[Literal["threads", "processes", "ray"] | None, tyro.conf.arg(help_behavior_hint="")] = None
+    engine: Annotated[
+        Literal["threads", "processes", "ray"] | None,
+        tyro.conf.arg(metavar="{threads,processes,ray}", help_behavior_hint=""),
+    ] = None
     """Share Parquet files among workers, for data that do not fit one machine. Default: one process reads them."""
 
-    workers: Annotated[int | None, tyro.conf.arg(help_behavior_hint="")] = None
+    workers: Annotated[int | None, tyro.conf.arg(metavar="INT", help_behavior_hint="")] = None
     """Of the engine. Default: one for each core, of this machine or of the cluster."""
 
     address: Annotated[str | None, tyro.conf.arg(metavar="HOST:PORT", help_behavior_hint="")] = None

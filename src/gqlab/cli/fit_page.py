@@ -17,6 +17,7 @@ from gqlab.learn.playing import Evaluation
 from gqlab.plots.style import BLUE, GREEN, INK, VERMILION, label_powers, short, write_figure
 from gqlab.studies.page import Table, facts_table, figure, whole_page
 from gqlab.support.files import write_whole
+from gqlab.support.words import counted
 
 #: The columns of a history, with their titles.
 COLUMNS = {"updates": "updates", "mspbe": "J", "gradient": "‖∇J‖²", "max_q": "max |Q|"}
@@ -70,7 +71,7 @@ def summary(model: LinearQ, played: Evaluation | None) -> list[str]:
     ]
     if played is not None:
         lines.append(
-            f"The greedy policy's mean return over {len(played.returns)} episodes is {score(played.mean)}, "
+            f"The greedy policy's mean return over {counted(len(played.returns), 'episode')} is {score(played.mean)}, "
             f"standard deviation {played.std:.1f}."
         )
     return lines
@@ -130,7 +131,7 @@ def _warnings(model: LinearQ) -> str:
 def _facts(model: LinearQ, algorithm: Any, data: Any) -> list[tuple[str, str]]:
     encoder = model.encoder
     return [
-        ("data", f"{data.description}: {data.n_rows:,} transitions, {data.n_actions} actions"),
+        ("data", f"{data.description}: {counted(data.n_rows, 'transition')}, {counted(data.n_actions, 'action')}"),
         *([] if data.action_labels is None else [("actions", ", ".join(map(str, data.action_labels)))]),
         *([("how rows were read", " ".join(data.notes))] if data.notes else []),
         ("algorithm", repr(algorithm)),

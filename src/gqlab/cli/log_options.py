@@ -31,10 +31,15 @@ class LogOptions:
     sort: Annotated[tuple[str, ...] | None, tyro.conf.arg(metavar="[NAME ...]", help_behavior_hint="")] = None
     """Sort the rows first: by these columns, or without a name by episode and time."""
 
-    ends: Annotated[Literal["truncated", "terminated"] | None, tyro.conf.arg(help_behavior_hint="")] = None
+    ends: Annotated[
+        Literal["truncated", "terminated"] | None,
+        tyro.conf.arg(metavar="{truncated,terminated}", help_behavior_hint=""),
+    ] = None
     """What the last rows of episodes are that do not say how they end."""
 
-    drop_nulls: Annotated[Literal["rows", "episodes"] | None, tyro.conf.arg(help_behavior_hint="")] = None
+    drop_nulls: Annotated[
+        Literal["rows", "episodes"] | None, tyro.conf.arg(metavar="{rows,episodes}", help_behavior_hint="")
+    ] = None
     """Leave out rows, or whole episodes, with empty values."""
 
     action_labels: Annotated[tuple[str, ...], tyro.conf.arg(metavar="[LABEL ...]", help_behavior_hint="")] = ()

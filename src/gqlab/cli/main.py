@@ -16,7 +16,7 @@ from gqlab.version import __version__
 
 DESCRIPTION = """Off-policy control with linear function approximation: Greedy-GQ and VR-Greedy-GQ.
 
-gqlab --version prints the version; gqlab COMMAND --help the options of a command."""
+gqlab --version prints the version, gqlab help COMMAND the options of a command."""
 
 #: Exit statuses; docs/cli.md explains them.
 BAD_INPUT, INTERRUPTED, BROKEN_PIPE = 2, 130, 141
@@ -30,8 +30,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         elif hasattr(getattr(sys, name), "reconfigure"):
             getattr(sys, name).reconfigure(errors="replace")  # a terminal without θ shows a question mark
     try:
-        if (sys.argv[1:] if arguments is None else list(arguments)) == ["--version"]:
+        given = sys.argv[1:] if arguments is None else list(arguments)
+        if given == ["--version"]:
             print(f"gqlab {__version__}")
+        elif given == ["--tyro-print-completion", "bash"]:
+            print(_bash_completion())
         else:
             _parse(arguments)()
         sys.stdout.flush()
@@ -69,17 +72,30 @@ def _wide_enough() -> Iterator[None]:
             os.environ["COLUMNS"] = before
 
 
+def _bash_completion() -> str:
+    from gqlab.cli.commands import COMMANDS
+    from gqlab.cli.completion import bash_script, known_words
+
+    return bash_script(COMMANDS, known_words())
+
+
 def _parse(arguments: Sequence[str] | None) -> Callable[[], None]:
     """The command that the arguments ask for, not yet started."""
     import tyro  # imported here, so that Ctrl-C and a broken installation are reported in one line while modules load
 
     from gqlab.cli.commands import COMMANDS
+    from gqlab.cli.config_files import expanded
 
-    name = next(iter(sys.argv[1:] if arguments is None else arguments), "")
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    if given[:1] == ["help"]:  # as other programs have it
+        given = [*given[1:2], "--help"]
+    name = next(iter(given), "")
     if name and not name.startswith("-") and name not in COMMANDS:
         near = difflib.get_close_matches(name, COMMANDS, 1)
         wanted = f"did you mean {near[0]}?" if near else f"expected one of {', '.join(COMMANDS)}"
         raise ValueError(f"there is no command {name!r}: {wanted}")
+    if name in COMMANDS:
+        given = expanded(given, COMMANDS[name])
     errors = io.StringIO()
     try:
         with contextlib.redirect_stderr(errors), _wide_enough():
@@ -87,7 +103,7 @@ def _parse(arguments: Sequence[str] | None) -> Callable[[], None]:
                 {name: _later(command) for name, command in COMMANDS.items()},
                 prog="gqlab",
                 description=DESCRIPTION,
-                args=arguments,
+                args=given,
             )
         return command
     except SystemExit as end:

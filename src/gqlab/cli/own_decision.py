@@ -10,6 +10,7 @@ from gqlab.judge.deciding import decide
 from gqlab.judge.decision import Decision
 from gqlab.learn.linear_q import LinearQ
 from gqlab.support.files import one_line
+from gqlab.support.words import counted
 
 #: What the sentence calls it.
 NAME = "the model"
@@ -35,8 +36,8 @@ def judged(data: Transitions, learn: Callable[[Transitions], LinearQ], discount:
         return unjudged(f"too large for the memory: {what}" if isinstance(error, MemoryError) else what)
     lines = [
         decision.sentence,
-        f"That was asked of a fit to half of the episodes ({fitted_to.n_rows:,} rows), and the other half "
-        f"({judging.n_rows:,} rows) answered; the saved model is fitted to all of them.",
+        f"That was asked of a fit to half of the episodes ({counted(fitted_to.n_rows, 'row')}), and the other half "
+        f"({counted(judging.n_rows, 'row')}) answered; the saved model is fitted to all of them.",
     ]
     return OwnDecision([*lines, *decision[NAME].notes], decision)
 

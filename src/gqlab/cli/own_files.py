@@ -2,43 +2,48 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+
+from gqlab.support import checks
+from gqlab.support.own_files import import_file
 
 
 def from_file(argument: str, text: str) -> tuple[Any, str]:
     """The thing that FILE.py:NAME names, and its name. The file is run: it is the user's own program."""
     path, _, name = text.rpartition(":")
-    source = Path(path)
-    if not source.is_file():
-        raise ValueError(f"{argument} is {text!r}: there is no file {path}")
-    module = source.stem
-    if module not in sys.modules:
-        _import(module, source)
-    found = sys.modules[module]
-    if Path(getattr(found, "__file__", None) or "").resolve() != source.resolve():
-        raise ValueError(f"{argument} is {text!r}: another module is called {module}; rename the file")
+    try:
+        found = import_file(Path(path))
+    except ValueError as error:
+        raise ValueError(f"{argument} is {text!r}: {error}") from None
     if not hasattr(found, name):
         raise ValueError(f"{argument} is {text!r}: {path} has nothing of the name {name}")
     return getattr(found, name), name
 
 
-def _import(module: str, source: Path) -> None:
-    """Import a file under a name that compiled code, saved results and workers can know it by.
+def own_problem(argument: str, text: str, seed: int) -> Any:
+    """The Problem that FILE.py:NAME names, or the one that a function of this name makes of a seed."""
+    from gqlab.problems.problem import Problem
 
-    What stands beside it can be imported too, as if it were run by Python itself.
-    """
-    spec = importlib.util.spec_from_file_location(module, source.resolve())
-    if spec is None or spec.loader is None:
-        raise ValueError(f"{source} cannot be imported")
-    folder = str(source.resolve().parent)
-    if folder not in sys.path:
-        sys.path.append(folder)
-    sys.modules[module] = importlib.util.module_from_spec(spec)
-    try:
-        spec.loader.exec_module(sys.modules[module])
-    except BaseException:
-        del sys.modules[module]
-        raise
+    thing, _ = from_file(argument, text)
+    if isinstance(thing, Problem):
+        return thing
+    if not callable(thing):
+        raise ValueError(f"{argument} {text!r} is {thing!r}, expected a Problem or a function from a seed to one")
+    made = thing(seed)
+    if not isinstance(made, Problem):
+        raise ValueError(f"{argument} {text!r} made {made!r} of seed {seed}, expected a Problem")
+    return made
+
+
+def named_kind(text: str, known: Mapping[str, Any]) -> Any:
+    """The class of an algorithm: one of those that are known, or what FILE.py:NAME names."""
+    from gqlab.algorithms import is_kind
+
+    if ".py:" not in text:
+        return known[checks.one_of("algorithm", text, known)]
+    kind, _ = from_file("algorithm", text)
+    if not is_kind(kind):
+        raise ValueError(f"algorithm {text!r} is {checks.shown(kind)}, expected a class of algorithms")
+    return kind

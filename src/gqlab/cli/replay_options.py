@@ -22,19 +22,21 @@ class ReplayOptions:
     """Keep all transitions and learn from them again and again: far fewer steps, each of which costs more. The preset
     for it is another one; the options below change it."""
 
-    updates: Annotated[float | None, tyro.conf.arg(help_behavior_hint="")] = None
+    updates: Annotated[float | None, tyro.conf.arg(metavar="FLOAT", help_behavior_hint="")] = None
     """With --replay: updates for each step. Default: the preset's, or 16."""
 
-    n_step: Annotated[int | None, tyro.conf.arg(help_behavior_hint="")] = None
+    n_step: Annotated[int | None, tyro.conf.arg(metavar="INT", help_behavior_hint="")] = None
     """With --replay: the steps of a window. Default: the preset's, or 2."""
 
-    size: Annotated[int | None, tyro.conf.arg(help_behavior_hint="")] = None
+    size: Annotated[int | None, tyro.conf.arg(metavar="INT", help_behavior_hint="")] = None
     """With --replay: keep the newest so many. Default: all."""
 
-    sampling: Annotated[Literal["uniform", "recent"] | None, tyro.conf.arg(help_behavior_hint="")] = None
+    sampling: Annotated[
+        Literal["uniform", "recent"] | None, tyro.conf.arg(metavar="{uniform,recent}", help_behavior_hint="")
+    ] = None
     """With --replay: draw all alike, or the newest more often. Default: uniform."""
 
-    average: Annotated[float | None, tyro.conf.arg(help_behavior_hint="")] = None
+    average: Annotated[float | None, tyro.conf.arg(metavar="FLOAT", help_behavior_hint="")] = None
     """With --replay: the rate of the slow average that it acts by; 0: none. Default: the preset's, or 0.002."""
 
 

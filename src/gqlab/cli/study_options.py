@@ -23,10 +23,10 @@ class StudyOptions:
     out: Annotated[Path | None, tyro.conf.arg(metavar="DIR", help_behavior_hint="")] = None
     """The folder for pages, tables, numbers and finished work. Default: a folder in results/."""
 
-    engine: Annotated[EngineName | None, tyro.conf.arg(help_behavior_hint="")] = None
+    engine: Annotated[EngineName | None, tyro.conf.arg(metavar="{threads,processes,ray}", help_behavior_hint="")] = None
     """Where the work is done (docs/scale.md). Default: threads, or processes for agents and logs."""
 
-    workers: Annotated[int | None, tyro.conf.arg(help_behavior_hint="")] = None
+    workers: Annotated[int | None, tyro.conf.arg(metavar="INT", help_behavior_hint="")] = None
     """How many tasks run at a time. Default: one for each core, here or of the cluster."""
 
     address: Annotated[str | None, tyro.conf.arg(metavar="HOST:PORT", help_behavior_hint="")] = None

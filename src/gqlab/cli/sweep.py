@@ -17,6 +17,8 @@ from gqlab.grids.export import export_parquet
 from gqlab.grids.grid import grid
 from gqlab.grids.grid_result import GridResult
 from gqlab.grids.recipe import Recipe, read_recipe
+from gqlab.support.own_files import OwnCode
+from gqlab.support.words import counted
 from gqlab.tasks.engines import engine_of
 
 #: Rows of the table that are printed.
@@ -33,14 +35,20 @@ class SweepOptions:
     out: Annotated[Path, tyro.conf.arg(metavar="DIR")] = Path("results/sweep")
     """The store for finished cells; gqlab.open_grid reads it."""
 
-    engine: Annotated[Literal["threads", "processes", "ray"] | None, tyro.conf.arg(help_behavior_hint="")] = None
+    engine: Annotated[
+        Literal["threads", "processes", "ray"] | None,
+        tyro.conf.arg(metavar="{threads,processes,ray}", help_behavior_hint=""),
+    ] = None
     """Where the cells run. Default: what the file says, or processes."""
 
-    workers: Annotated[int | None, tyro.conf.arg(help_behavior_hint="")] = None
+    workers: Annotated[int | None, tyro.conf.arg(metavar="INT", help_behavior_hint="")] = None
     """Default: what the file says, or one for each core, GPU, or core of the cluster."""
 
     address: Annotated[str | None, tyro.conf.arg(metavar="HOST:PORT", help_behavior_hint="")] = None
     """Of a Ray cluster to join, or auto. Default: what the file says, or this machine alone."""
+
+    code: Annotated[tuple[Path, ...], tyro.conf.arg(metavar="FILE.py ...", help_behavior_hint="")] = ()
+    """Files of your own that the sweep may name, as FILE.py:NAME: problems, algorithms, operators."""
 
     export: Annotated[Path | None, tyro.conf.arg(metavar="FILE.parquet", help_behavior_hint="")] = None
     """Write every record of every run to a Parquet file, too."""
@@ -51,7 +59,7 @@ class SweepOptions:
 
 def sweep(options: Annotated[SweepOptions, tyro.conf.arg(name="")]) -> None:
     """Run problems × algorithms × seeds, as a file lists them. Finished work is kept: the same command resumes."""
-    recipe = read_recipe(options.file)
+    recipe = read_recipe(options.file, OwnCode(options.code))
     given = {name: getattr(options, name) for name in ("engine", "workers", "address")}
     chosen = {"engine": "processes", **recipe.engine, **{name: v for name, v in given.items() if v is not None}}
     engine = engine_of(chosen["engine"], chosen.get("workers"), chosen.get("address"))
@@ -69,16 +77,16 @@ def sweep(options: Annotated[SweepOptions, tyro.conf.arg(name="")]) -> None:
     print(table(rows))
     print(f"\n{work(len(found), n_computed, seconds)}; gqlab.open_grid({str(options.out)!r}) opens them")
     if options.export is not None:
-        print(f"{written:,} rows in {options.export}")
+        print(f"{counted(written, 'row')} in {options.export}")
 
 
 def work(n_cells: int, n_computed: int, seconds: float) -> str:
     """What was computed, and what was already there."""
     if n_computed == 0:
-        return f"All {n_cells:,} cells were already in the store: nothing was computed"
+        return f"All {counted(n_cells, 'cell')} were already in the store: nothing was computed"
     kept = n_cells - n_computed
     rest = f", {kept:,} were already in the store" if kept else ""
-    return f"{n_computed:,} cells computed in {seconds:.1f} s{rest}"
+    return f"{counted(n_computed, 'cell')} computed in {seconds:.1f} s{rest}"
 
 
 def summary(found: GridResult, recipe: Recipe) -> list[dict[str, Any]]:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from json import loads
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
+import tyro
 
 from gqlab.algorithms import GreedyGQ, VRGreedyGQ
+from gqlab.cli.own_files import own_problem
 from gqlab.mdp.finite import FiniteMDP
 from gqlab.operators import Softmax
 from gqlab.problems.features import random_features
@@ -34,6 +37,15 @@ SETTINGS = {
 TRIED_RUNS = 4
 
 
+def problem_of(text: str, seed: int) -> Problem:
+    """One of the paper's problems, or what FILE.py:NAME names."""
+    if text in SETTINGS:
+        return paper_problem(text, seed)
+    if ".py:" not in text:
+        raise ValueError(f"problem is {text!r}, expected {', '.join(SETTINGS)}, or FILE.py:NAME")
+    return own_problem("problem", text, seed)
+
+
 def paper_problem(name: str, seed: int) -> Problem:
     """The paper's Garnet(5,3,2,4) or Frozen Lake, softmax with σ = 1."""
     if name == "garnet":
@@ -43,74 +55,92 @@ def paper_problem(name: str, seed: int) -> Problem:
     return Problem(mdp, random_features(mdp, dim=8, kind="gaussian", seed=seed), target=Softmax(1.0))
 
 
-def theory(
-    problem: Literal["garnet", "frozen-lake"],
-    /,
-    *,
-    algorithm: Literal["vr-greedy-gq", "greedy-gq"] = "vr-greedy-gq",
-    sampling: Literal["markov", "iid"] = "markov",
-    eta_theta: float | None = None,
-    eta_omega: float | None = None,
-    batch_size: int | None = None,
-    radius: float = 100.0,
-    radius_omega: float | Literal["proved"] | None = None,
-    n_epochs: int | None = None,
-    epsilon: float | None = None,
-    ratios: bool = False,
-    exponents: bool = False,
-    seed: int = 0,
-    json: bool = False,
-) -> None:
-    """What the convergence theorems say about one of the paper's problems, at the paper's settings or at yours.
+@dataclass(frozen=True)
+class Theory:
+    """What the theorems say about one of the paper's problems or your own, at the paper's settings or at yours."""
 
-    Args:
-        problem: Which of the paper's problems.
-        algorithm: VR-Greedy-GQ, or plain Greedy-GQ with its companion theorem.
-        sampling: One trajectory, or independent samples (for the sharper theorems), which no run draws.
-        eta_theta: η_θ; default: the paper's (Garnet 0.02, Frozen Lake 0.2).
-        eta_omega: η_ω; default: the paper's (Garnet 0.01, Frozen Lake 0.1).
-        batch_size: M; default: the paper's 3000.
-        radius: R, the radius of the projection.
-        radius_omega: R_ω, the radius of ω's projection; default: R. "proved": the least one that is proved to hold ω*.
-        n_epochs: T; default: the epochs that the paper's budget allows.
-        epsilon: Also print the schedules that bring each bound to this ε.
-        ratios: Also print the largest left/right that an adversary finds of every constant and inequality.
-        exponents: Also print the least samples for ε from 1e-2 to 1e-8 by each theorem, and their slopes.
-        seed: Of the random kernel, features and the initial point θ_0 ~ N(0, I).
-        json: Print the report as JSON.
-    """
-    paper = SETTINGS[problem]
-    M = checks.integer("batch_size", paper["batch_size"] if batch_size is None else batch_size, least=1)
-    T = max(1, int(paper["n_samples"]) // M) if n_epochs is None else n_epochs
+    problem: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="garnet|frozen-lake|FILE.py:NAME")]
+    """One of the paper's problems, or a file of your own with a Problem, or a function from a seed to one, of that
+    name."""
+
+    algorithm: Literal["vr-greedy-gq", "greedy-gq"] = "vr-greedy-gq"
+    """VR-Greedy-GQ, or plain Greedy-GQ with its companion theorem."""
+
+    sampling: Literal["markov", "iid"] = "markov"
+    """One trajectory, or independent samples (for the sharper theorems), which no run draws."""
+
+    eta_theta: Annotated[float | None, tyro.conf.arg(metavar="FLOAT", help_behavior_hint="")] = None
+    """η_θ. Default: the paper's (Frozen Lake 0.2, otherwise 0.02)."""
+
+    eta_omega: Annotated[float | None, tyro.conf.arg(metavar="FLOAT", help_behavior_hint="")] = None
+    """η_ω. Default: the paper's (Frozen Lake 0.1, otherwise 0.01)."""
+
+    batch_size: Annotated[int | None, tyro.conf.arg(metavar="INT", help_behavior_hint="")] = None
+    """M. Default: the paper's 3000."""
+
+    radius: float = 100.0
+    """R, the radius of the projection."""
+
+    radius_omega: Annotated[
+        float | Literal["proved"] | None, tyro.conf.arg(metavar="FLOAT|proved", help_behavior_hint="")
+    ] = None
+    """R_ω, the radius of ω's projection; "proved": the least one that is proved to hold ω*. Default: R."""
+
+    n_epochs: Annotated[int | None, tyro.conf.arg(metavar="INT", help_behavior_hint="")] = None
+    """T. Default: the epochs that the paper's budget allows."""
+
+    epsilon: Annotated[float | None, tyro.conf.arg(metavar="FLOAT", help_behavior_hint="")] = None
+    """Also print the schedules that bring each bound to this ε."""
+
+    ratios: tyro.conf.FlagCreatePairsOff[bool] = False
+    """Also print the largest left/right that an adversary finds of every constant and inequality."""
+
+    exponents: tyro.conf.FlagCreatePairsOff[bool] = False
+    """Also print the least samples for ε from 1e-2 to 1e-8 by each theorem, and their slopes."""
+
+    seed: int = 0
+    """Of the random kernel, features and the initial point θ_0 ~ N(0, I)."""
+
+    json: tyro.conf.FlagCreatePairsOff[bool] = False
+    """Print the report as JSON."""
+
+
+def theory(options: Annotated[Theory, tyro.conf.arg(name="")]) -> None:
+    """What the convergence theorems say about one of the paper's problems or your own."""
+    radius, sampling, epsilon = options.radius, options.sampling, options.epsilon
+    paper = SETTINGS.get(options.problem, SETTINGS["garnet"])
+    seed = checks.integer("seed", options.seed, least=0)
+    M = checks.integer("batch_size", paper["batch_size"] if options.batch_size is None else options.batch_size, least=1)
+    T = max(1, int(paper["n_samples"]) // M) if options.n_epochs is None else options.n_epochs
     steps = (
-        paper["eta_theta"] if eta_theta is None else eta_theta,
-        paper["eta_omega"] if eta_omega is None else eta_omega,
+        paper["eta_theta"] if options.eta_theta is None else options.eta_theta,
+        paper["eta_omega"] if options.eta_omega is None else options.eta_omega,
     )
-    subject = paper_problem(problem, checks.integer("seed", seed, least=0))
+    subject = problem_of(options.problem, seed)
     theta0 = np.random.default_rng([seed, 2]).standard_normal(subject.dim)
-    own: Any = radius_omega
+    own: Any = options.radius_omega
     c = None  # a report alone is given even where there are no constants
-    if epsilon is not None or ratios or exponents or own == "proved":
+    if epsilon is not None or options.ratios or options.exponents or own == "proved":
         c = sharp_constants(
             subject, radius, radius_omega=None if own == "proved" else radius if own is None else own, sampling=sampling
         )
         own = c.R_omega if own == "proved" else own
     common: dict[str, Any] = {"theta0": theta0, "sampling": sampling}
     report: Report | GreedyReport
-    if algorithm == "greedy-gq":
+    if options.algorithm == "greedy-gq":
         report = analyse_greedy(subject, GreedyGQ(*steps, radius=radius, radius_omega=own), n_samples=T * M, **common)
     else:
         made = VRGreedyGQ(*steps, batch_size=M, radius=radius, radius_omega=own)
         report = analyse(subject, made, n_epochs=T, **common)
-    plans = {} if epsilon is None or c is None else requirements(subject, algorithm, epsilon, c, theta0)
-    batch_size = M if algorithm == "vr-greedy-gq" else None
+    plans = {} if epsilon is None or c is None else requirements(subject, options.algorithm, epsilon, c, theta0)
+    batch_size = M if options.algorithm == "vr-greedy-gq" else None
     tried = try_steps(subject, radius, theta0=theta0, batch_size=batch_size, n_runs=TRIED_RUNS)
-    found = largest_ratios(subject, c) if ratios and c is not None else {}
+    found = largest_ratios(subject, c) if options.ratios and c is not None else {}
     grown: tuple[Growth, ...] = ()
-    if exponents and c is not None:
+    if options.exponents and c is not None:
         start = start_terms(subject, theta0, None, c.R, c.R_omega)
         grown = growth(subject, c, start, theta0_norm=float(np.linalg.norm(theta0)))
-    if json:
+    if options.json:
         more: dict[str, Any] = {"schedules": {name: plain(plan) for name, plan in plans.items()}, "tried": plain(tried)}
         more |= {"ratios": found, "exponents": plain(grown)}
         print_json(loads(report.to_json()) | more)

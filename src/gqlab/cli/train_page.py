@@ -16,6 +16,7 @@ from gqlab.learn.agent.train import Plan, running_mean, solved_after
 from gqlab.learn.playing import Evaluation
 from gqlab.plots.style import BLUE, SOFT, VERMILION, short, write_figure
 from gqlab.studies.page import Table, facts_table, figure, whole_page
+from gqlab.support.words import counted
 
 #: The number of episodes in the running mean of the figure.
 SMOOTHED = 50
@@ -55,9 +56,9 @@ def page(agent: Agent, plan: Plan, found: Evaluation, history: Sequence[dict[str
     """The whole page."""
     title = f"{type(plan.algorithm).__name__} on {plan.env}"
     lead = (
-        f"The mean return of the greedy policy over {len(found.returns)} episodes, after {agent.num_timesteps:,} "
-        f"steps; standard deviation {found.std:.1f}, least {score(found.returns.min())}, "
-        f"largest {score(found.returns.max())}."
+        f"The mean return of the greedy policy over {counted(len(found.returns), 'episode')}, after "
+        f"{counted(agent.num_timesteps, 'step')}; standard deviation {found.std:.1f}, "
+        f"least {score(found.returns.min())}, largest {score(found.returns.max())}."
     )
     rows = [[f"{row['steps']:,.0f}", *(score(row[k]) for k in ("mean", "least", "largest"))] for row in history[-12:]]
     few = max(1, plan.n_episodes // 5)
@@ -65,7 +66,8 @@ def page(agent: Agent, plan: Plan, found: Evaluation, history: Sequence[dict[str
         title,
         f"<p class=score>{score(found.mean)}</p>\n<p class=lead>{escape(lead)}</p>\n"
         f"{_warning(agent)}{figure(svg)}\n{_solved(plan, history)}"
-        f"<h2>The greedy policy on the way</h2>\n<p>Each over {few} episodes, the same starts every time.</p>\n"
+        f"<h2>The greedy policy on the way</h2>\n<p>Each over {counted(few, 'episode')}, the same "
+        "starts every time.</p>\n"
         f"{Table(('steps', 'mean return', 'least', 'largest'), rows).html('plain')}\n"
         f"<h2>How it was learned</h2>\n{facts_table(facts(agent, plan))}\n"
         f"<h2>To use it</h2>\n<pre><code>{escape(usage(plan))}</code></pre>\n",
@@ -77,7 +79,7 @@ def facts(agent: Agent, plan: Plan) -> list[tuple[str, str]]:
     epsilon, encoder = agent.epsilon, agent.encoder
     return [
         ("algorithm", repr(agent.algorithm)),
-        ("encoder", written(plan.encoder)),
+        ("encoder", written(agent.encoder if plan.encoder is None else plan.encoder)),
         ("features", f"{encoder.n_features_out_:,} for each of {agent.n_actions} actions, {encoder.n_active_} active"),
         *_kept(agent),
         ("discount", f"{agent.discount:g}"),
@@ -108,7 +110,7 @@ def usage(plan: Plan) -> str:
     return (
         "import gymnasium, gqlab as gq\n\n"
         'model = gq.LinearQ.load("model.npz")\n'
-        f'env = gymnasium.make("{plan.env}")\n'
+        f"env = gymnasium.make({', '.join([repr(plan.env), *(f'{k}={v!r}' for k, v in plan.env_kwargs.items())])})\n"
         "observation, _ = env.reset()\n"
         "action, _ = model.predict(observation)\n\n"
         'agent = gq.Agent.load("agent.npz")  # goes on where it stopped\n'

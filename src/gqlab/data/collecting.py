@@ -10,6 +10,7 @@ import numpy as np
 
 from gqlab.data.spaces import spaces_of
 from gqlab.data.transitions import Transitions
+from gqlab.encoders.actions import by_numbers, numbered_actions
 from gqlab.policies import as_policy
 from gqlab.support import checks
 from gqlab.support.checks import FloatArray
@@ -61,7 +62,7 @@ def collect(
         checks.instance("progress", progress, bool, "True, False or None")
     checks.memory("n_steps", n_steps, n_steps * 16)
     own = isinstance(env, str)
-    world = _made(env)
+    world = by_numbers(_made(env))
     try:
         n_actions, flat = spaces_of(world, "env")
         choose = _chooser(policy, n_actions, flat.size, seed, n_steps)
@@ -71,6 +72,7 @@ def collect(
             world.close()
     out = Transitions.from_arrays(**arrays, n_actions=n_actions)
     out.layout = None if flat.is_vector else flat
+    out.actions = numbered_actions(world)
     out.description = f"collected: {getattr(getattr(world, 'spec', None), 'id', type(world).__name__)}"
     return out
 

@@ -20,12 +20,16 @@ def fit_encoder(encoder: Any, data: Transitions) -> Any:
     needed("sklearn", "an encoder")
     from sklearn.base import clone
 
-    from gqlab.encoders import Foreign, OneHot, as_encoder
+    from gqlab.encoders import Foreign, OneHot, TileCoder, as_encoder
 
     made = as_encoder(encoder)
     if not hasattr(made, "n_features_out_"):
         made = clone(made)
+        names = data.observation_names or (data.layout and data.layout.names)
+        if isinstance(made, TileCoder):
+            made.describe(names, getattr(data.layout, "categories", {}))
         if isinstance(made, Foreign):
+            made.names = names
             made.fit(np.concatenate(list(_observations(data))))
         else:
             made.fit(_values(data) if isinstance(made, OneHot) else _bounds(data))
@@ -35,6 +39,17 @@ def fit_encoder(encoder: Any, data: Transitions) -> Any:
             f"{data.observation_size}"
         )
     return made
+
+
+#: The rows that medians are taken of: the first so many.
+MOST_MEDIAN = 100_000
+
+
+def typical_observation(data: Transitions) -> list[float]:
+    """The median of each number of an observation, in the first chunk of data."""
+    chunk = next(iter(data.chunks()))
+    found: list[float] = np.median(np.asarray(chunk.observations[:MOST_MEDIAN], dtype=np.float64), axis=0).tolist()
+    return found
 
 
 def _observations(data: Transitions) -> Iterator[FloatArray]:

@@ -6,6 +6,9 @@ import textwrap
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from gqlab.support.notebook import html_card
+from gqlab.support.words import counted
+
 #: From harmless to harmful.
 LEVELS = ("ok", "note", "warning", "problem")
 
@@ -33,7 +36,7 @@ class Finding:
     meaning: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Health:
     """What :func:`gqlab.health` found: ``print`` shows it as a table.
 
@@ -65,11 +68,23 @@ class Health:
         for finding in self.findings:
             lines.append(f"{finding.level:<8} {finding.name}: {shown(finding.value)}")
             lines += textwrap.wrap(finding.meaning, WIDTH, initial_indent=" " * 9, subsequent_indent=" " * 9)
+        return "\n".join([*lines, "", self._counts()])
+
+    def _counts(self) -> str:
+        """How many findings of each level there are, the worst first."""
         counts = {level: sum(f.level == level for f in self.findings) for level in LEVELS[:0:-1]}
-        return "\n".join([*lines, "", ", ".join(f"{n} {level}{'s' * (n != 1)}" for level, n in counts.items())])
+        return ", ".join(counted(n, level) for level, n in counts.items())
+
+    def __repr__(self) -> str:
+        return f"Health({self.description}: {self._counts()})"
 
     def __str__(self) -> str:
         return self.table()
+
+    def _repr_html_(self) -> str:
+        """For notebooks."""
+        facts = {f"{f.level}: {f.name}": shown(f.value) for f in self.findings if f.level != "ok"}
+        return html_card(f"Health of {self.description}: {self._counts()}", facts, self.table())
 
     def to_dict(self) -> dict[str, Any]:
         """The same as plain values, for JSON."""

@@ -37,6 +37,8 @@ class FromSources:
 
     #: How an environment's observations became vectors, where they were collected from one and are no vectors there.
     layout: Any = None
+    #: What the numbers of actions stand for in the environment, where it takes others.
+    actions: Any = None
 
     def __init__(
         self, source: Source, n_rows: int, n_actions: int, observation_size: int, n_left_out: int, description: str,

@@ -13,6 +13,7 @@ from gqlab.data.shifted import Shifted
 from gqlab.data.tallies import Actions, Columns, Duplicates, Ends, Following, Rewards, Tally
 from gqlab.data.transitions import Transitions
 from gqlab.support import checks
+from gqlab.support.words import counted
 
 __all__ = ["Finding", "Health", "health"]
 
@@ -59,6 +60,7 @@ def health(data: Transitions, encoder: Any = None, target: Any = None, *, discou
     for chunk in data.chunks():
         for tally in tallies:
             tally.add(chunk)
-    rows = Finding("rows", "ok", data.n_rows, f"Transitions, with observations of {data.observation_size} numbers.")
+    size = counted(data.observation_size, "number")
+    rows = Finding("rows", "ok", data.n_rows, f"Transitions, with observations of {size}.")
     notes = [Finding("how rows were read", "note", k + 1, note) for k, note in enumerate(data.notes)]
     return Health([rows, *notes, *(finding for tally in tallies for finding in tally.findings())], data.description)

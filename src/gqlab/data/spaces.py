@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from gqlab.data.arrow import needed
+from gqlab.encoders.actions import discrete_actions
+from gqlab.encoders.spaces import Flattener
 
 
 def spaces_of(world: Any, name: str) -> tuple[int, Any]:
     """How many actions an environment, or a data set, has, and what makes a vector of its observations."""
-    needed("sklearn", "reading an environment's spaces")
-    from gqlab.encoders.spaces import Flattener, discrete_actions
-
     try:
         return discrete_actions(world.action_space), Flattener(world.observation_space)
     except ValueError as error:

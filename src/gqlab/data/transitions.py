@@ -149,6 +149,7 @@ class Transitions(FromSources):
     def _alike(self, other: Transitions) -> Transitions:
         """The same observations in another place."""
         other.layout = self.layout
+        other.actions = self.actions
         return other
 
     @functools.cached_property

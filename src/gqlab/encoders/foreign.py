@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -17,6 +18,14 @@ from gqlab.support.files import one_line
 
 if TYPE_CHECKING:
     import gymnasium
+
+
+#: The rows that are kept beside a model, with their features: what a transformer that is given when loading must make.
+MOST_PROBES = 8
+
+#: How far the features of a probe may be from those that were kept, in units of the largest: another version of a
+#: library may round in another way.
+TOLERANCE = 1e-6
 
 
 class Foreign(Encoder):
@@ -45,6 +54,7 @@ class Foreign(Encoder):
         if not callable(getattr(transformer, "transform", None)):
             raise ValueError(f"transformer is {checks.shown(transformer)}, expected an object with transform(X)")
         self.transformer = transformer
+        self._probes: list[FloatArray] = []  # the first rows that were encoded
         if hasattr(transformer, "n_features_in_"):
             self._take(transformer)
 
@@ -59,8 +69,25 @@ class Foreign(Encoder):
 
     def fit(self, X: ArrayLike, y: Any = None) -> Self:
         """Fit a copy of the transformer."""
-        self._take(clone(self.transformer).fit(checks.array("X", X, (None, None)), y))
+        rows = checks.array("X", X, (None, None))
+        try:
+            self._take(clone(self.transformer).fit(rows, y))
+        except (ValueError, TypeError, AttributeError, IndexError):
+            if self.names is None:  # a ColumnTransformer may ask for columns by their names
+                raise
+            self._take(clone(self.transformer).fit(self._framed(rows, self.names), y))
         return self
+
+    #: What the numbers of an observation are called, for transformers that ask for columns by name.
+    names: tuple[str, ...] | None = None
+
+    def _framed(self, X: FloatArray, names: Any) -> Any:
+        """Rows with the names of their columns, where there are data frames."""
+        try:
+            pandas = import_module("pandas")
+        except ImportError:
+            return X
+        return pandas.DataFrame(X, columns=list(names))
 
     def for_space(self, space: gymnasium.Space[Any]) -> Self:
         """The encoder itself, if it is fitted to observations of that size."""
@@ -83,11 +110,45 @@ class Foreign(Encoder):
         return self.encode_batch(np.reshape(observation, (1, -1)))[0]
 
     def _batch(self, X: FloatArray) -> NDArray[Any]:
-        return self._features(X)
+        made = self._features(X)
+        wanted = min(MOST_PROBES - len(self._probes), len(X))
+        if wanted > 0:
+            self._probes += [X[k].copy() for k in np.linspace(0, len(X) - 1, wanted).astype(int)]
+        return made
+
+    # --- In files ----------------------------------------------------------------------------------------------------
+
+    def probes(self) -> dict[str, NDArray[Any]]:
+        """Some rows and their features: what stands in a file in place of the transformer."""
+        rows = np.array(self._probes) if self._probes else np.zeros((1, self.n_features_in_))
+        try:
+            return {"rows": rows, "features": self._features(rows)}
+        except ValueError:  # nothing was encoded yet, and zeros are none of its rows
+            return {}
+
+    def agreeing(self, rows: FloatArray, features: FloatArray) -> Self:
+        """This one, fitted to the ``rows`` if it is not fitted; ``ValueError`` where its features are others."""
+        if not hasattr(self, "n_features_out_"):
+            self.fit(rows)
+        name = type(self.transformer).__name__
+        made = self._features(checks.array("probes", rows, (None, self.n_features_in_)))
+        if made.shape != features.shape:
+            raise ValueError(
+                f"encoder: this {name} makes {made.shape[1]} features, that of the file made {features.shape[1]}"
+            )
+        wrong = np.abs(made - features).max(axis=1) > TOLERANCE * max(1.0, float(np.abs(features).max()))
+        if wrong.any():
+            raise ValueError(
+                f"encoder: this {name} makes other features of {int(wrong.sum())} of {len(rows)} rows than that of the "
+                "file did: give the one that the model was fitted with, or one fitted to the same data"
+            )
+        self._probes = [row.copy() for row in rows]
+        return self
 
     def _features(self, X: FloatArray) -> FloatArray:
         try:
-            made = self.transformer_.transform(X)
+            names = getattr(self.transformer_, "feature_names_in_", None)
+            made = self.transformer_.transform(X if names is None else self._framed(X, names))
         except Exception as error:  # a transformer may raise anything
             raise ValueError(f"X: {type(self.transformer_).__name__} refuses it: {one_line(error)}") from None
         if scipy.sparse.issparse(made):

@@ -69,6 +69,22 @@ class Layout:
         """Whether an observation is a vector, or one number, to begin with."""
         return len(self._leaves) == 1 and not self._leaves[0].path and len(self._leaves[0].shape) <= 1
 
+    @property
+    def names(self) -> tuple[str, ...] | None:
+        """What the numbers of an observation are called, by the keys that lead to them; None where there are none.
+
+        >>> from gqlab.encoders.spaces import Layout
+        >>> Layout([(["place"], [2]), (["car", "room"], [])]).names
+        ('place[0]', 'place[1]', 'car.room')
+        """
+        if any(not leaf.path for leaf in self._leaves):
+            return None
+        return tuple(
+            f"{'.'.join(map(str, leaf.path))}{''.join(f'[{i}]' for i in place)}"
+            for leaf in self._leaves
+            for place in np.ndindex(leaf.shape)
+        )
+
     def _write_plain(self, observation: Any, out: NDArray[Any]) -> None:
         # Nothing is broadcast, and no part of a complex number dropped, silently.
         if type(observation) is np.ndarray and observation.shape == out.shape and observation.dtype.kind in NUMBERS:
@@ -179,6 +195,8 @@ class Flattener(Layout):
         Its bounds; infinite where there are none.
     whole : (size,) bool array
         Which of them are whole numbers.
+    categories : dict
+        Of the numbers that stand for a Discrete space inside a Dict or a Tuple: their first value, and how many.
 
     Examples
     --------
@@ -200,6 +218,12 @@ class Flattener(Layout):
         self.low = np.concatenate([low for low, _, _ in bounds])
         self.high = np.concatenate([high for _, high, _ in bounds])
         self.whole = np.concatenate([np.full(len(low), whole) for low, _, whole in bounds])
+        places = np.cumsum([0, *(len(low) for low, _, _ in bounds)])
+        self.categories = {
+            int(place): (int(leaf.start), int(leaf.n))
+            for place, (path, leaf, *_) in zip(places, leaves, strict=False)
+            if path and hasattr(leaf, "n") and hasattr(leaf, "start")
+        }
 
 
 def _inner(value: Any, key: Any, name: str) -> Any:
@@ -235,29 +259,6 @@ def _leaves(space: Any, path: tuple[Any, ...]) -> Any:
                 f"space{where} is {checks.shown(space)}, expected Box, Discrete, MultiDiscrete, MultiBinary, "
                 "or a Tuple or Dict of these"
             )
-
-
-def discrete_actions(space: gymnasium.Space[Any]) -> int:
-    """The number of actions of a Discrete space that begins at 0; ``ValueError`` for every other space.
-
-    Examples
-    --------
-    >>> import gymnasium
-    >>> from gqlab.encoders.spaces import discrete_actions
-    >>> discrete_actions(gymnasium.spaces.Discrete(3))
-    3
-    """
-    from gymnasium import spaces
-
-    if not isinstance(space, spaces.Discrete):
-        kind = "continuous actions" if isinstance(space, spaces.Box) else "such actions"
-        raise ValueError(f"space is {checks.shown(space)}: {kind} are not supported, expected Discrete(n)")
-    if space.start != 0:
-        raise ValueError(
-            f"space is {checks.shown(space)}, expected actions that begin at 0: gymnasium.wrappers.TransformAction "
-            "can shift them"
-        )
-    return int(space.n)
 
 
 def reward_of(reward: Any, step: int) -> float:

@@ -13,7 +13,8 @@ from 0 to bins: bins + 1 tiles, of which the first and the last are cut off by t
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,9 +22,11 @@ from numpy.typing import NDArray
 
 from gqlab.encoders.base import MOST_FEATURES, counts, encode_row
 from gqlab.encoders.bounds import Bounded
+from gqlab.encoders.spaces import Flattener
 from gqlab.engine.compiled import entry
 from gqlab.rules.dispatch import rule
 from gqlab.support import checks
+from gqlab.support.checks import FloatArray
 
 
 @rule
@@ -121,8 +124,9 @@ class TileCoder(Bounded):
     low, high : float or sequence, optional
         Bounds, one for all dimensions or one for each; None, or None for some dimension: fitted. Observations outside
         count as on the edge.
-    groups : sequence of tuples of int, optional
-        Dimensions that are tiled together; each group has ``n_tilings`` tilings of its own. Default: one group of all.
+    groups : sequence of tuples of int or str, optional
+        Dimensions that are tiled together, by number or by name: a key of a Dict (all its numbers), ``"place[0]"``, a
+        column of data; each group has ``n_tilings`` tilings of its own. Default: one group of all.
         A tiling of a group has Π(bins + 1) tiles, so many dimensions need small groups: ``[(0, 1), (2, 3)]``.
     hash_size : int, optional
         Number of features, where exact indices would be too many: the tiles of each tiling share ``hash_size`` /
@@ -166,8 +170,7 @@ class TileCoder(Bounded):
     def _build(self) -> None:
         n_in = self.n_features_in_
         n = checks.integer("n_tilings", self.n_tilings, least=1, below=2**24)
-        bins = counts("bins", self.bins, n_in)
-        groups = _groups(self.groups, n_in)
+        bins, groups = self._bins(), self._groups()
         n_active = n * len(groups)
         checks.memory("n_tilings", n, 4 * (n_active + n * n_in))
         tiles = [math.prod(int(bins[i]) + 1 for i in group) for group in groups]
@@ -189,6 +192,57 @@ class TileCoder(Bounded):
             members = _members(groups, n, lambda group, j: 0)
             self._set(HashedTileRule(scaling, members, shifts, starts, np.array([K // n_active])), K, n_active)
 
+    # --- Names and categories ----------------------------------------------------------------------------------------
+
+    #: What is known of the numbers of an observation: names, and which are categories.
+    _names: tuple[str, ...] | None = None
+    _categories: Mapping[int, tuple[int, int]] = MappingProxyType({})
+    _restored: Mapping[str, Any] = MappingProxyType({})
+
+    def describe(self, names: Sequence[str] | None, categories: Mapping[int, tuple[int, int]]) -> None:
+        """Say what the numbers of an observation are, before they are fitted."""
+        self._names = None if names is None else tuple(names)
+        self._categories = dict(categories)
+
+    def _fit_space(self, flat: Flattener) -> None:
+        self.describe(flat.names, flat.categories)
+        super()._fit_space(flat)
+
+    def _bound(self, low: FloatArray, high: FloatArray) -> None:
+        """Every value of a category has tiles of its own: it stands where one begins, and no shift reaches the next."""
+        low, high = low.copy(), high.copy()
+        for i, (first, n) in self._categories.items():
+            low[i], high[i] = first, first + _width(n)
+        super()._bound(low, high)
+
+    def _bins(self) -> NDArray[np.int64]:
+        """The tiles of each dimension."""
+        if "bins" in self._restored:
+            return counts("bins", self._restored["bins"], self.n_features_in_)
+        bins = counts("bins", self.bins, self.n_features_in_)
+        if np.ndim(self.bins) == 0:
+            for i, (first, n) in self._categories.items():
+                if (self.low_[i], self.high_[i]) == (first, first + _width(n)):
+                    bins[i] = _width(n)
+        return bins
+
+    def _groups(self) -> list[tuple[int, ...]]:
+        """The groups of dimensions, by their numbers."""
+        given = self._restored.get("groups", self.groups)
+        known = self._names
+        if known is None and hasattr(self, "feature_names_in_"):
+            known = tuple(map(str, self.feature_names_in_))
+        return _groups(given, self.n_features_in_, known)
+
+    def _fitted(self) -> dict[str, Any]:
+        named = any(isinstance(i, str) for group in self.groups or () for i in group)
+        more: dict[str, Any] = {"bins": self._bins().tolist()} if self._categories or "bins" in self._restored else {}
+        return super()._fitted() | more | ({"groups": [list(group) for group in self._groups()]} if named else {})
+
+    def _restore(self, fitted: Mapping[str, Any]) -> None:
+        self._restored = {name: fitted[name] for name in ("bins", "groups") if name in fitted}
+        super()._restore(fitted)
+
     @property
     def _encode_one(self) -> Any:
         return _tiles if self.hash_size is None else _hashed_tiles
@@ -200,12 +254,31 @@ def _members(groups: list[tuple[int, ...]], n: int, stride: Callable[[tuple[int,
     return np.array(rows, np.int32)
 
 
-def _groups(value: Any, n_in: int) -> list[tuple[int, ...]]:
+def _width(n: int) -> int:
+    """The tiles of a category with n values: a power of 2, so that coordinates are exact."""
+    return 1 << (n - 1).bit_length()
+
+
+def _named(place: str, value: Any, names: Sequence[str] | None) -> list[Any]:
+    """The numbers of what is named: one, or all that a key leads to; a number stands for itself."""
+    if not isinstance(value, str):
+        return [value]
+    found = [i for i, name in enumerate(names or ()) if name == value or name.startswith((f"{value}[", f"{value}."))]
+    if not found:
+        listed = ", ".join(names[:20]) if names else "nothing, as these observations have no names"
+        raise ValueError(f"{place} is {value!r}, expected a name among {listed}")
+    return found
+
+
+def _groups(value: Any, n_in: int, names: Sequence[str] | None = None) -> list[tuple[int, ...]]:
     """Groups of dimensions: none empty, and none with a dimension twice."""
     if value is None:
         return [tuple(range(n_in))]
     try:
-        given = [tuple(group) for group in value]
+        given = [
+            tuple(i for j, each in enumerate(group) for i in _named(f"groups[{g}][{j}]", each, names))
+            for g, group in enumerate([each] if isinstance(each, str) else each for each in value)
+        ]
     except TypeError:
         given = []
     if not given or not all(given):

@@ -9,21 +9,29 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gqlab.support.words import counted
+
 #: The most cells that a table shows: of more, the first and the last ones.
 MOST_ROWS = 12
 
 
-def summary(grid: Any) -> tuple[str, str, list[str], list[list[str]]]:
-    """A grid in brief: its size, the labels that do not vary, and a table of those that do."""
+def summary(grid: Any) -> tuple[str, list[str], list[str], list[list[str]]]:
+    """A grid in brief: its size, the labels that do not vary, in lines, and a table of those that do."""
     n = len(grid)
     known = {name: values_of(column) for name, column in grid.labels.items()}
     varied = varied_labels(grid)
-    same = ", ".join(f"{name}={_short(found[0])}" for name, found in known.items() if found and name not in varied)
+    fixed = {name: f"{name}={_short(found[0])}" for name, found in known.items() if found and name not in varied}
+    partial = {name for name in fixed if any(str(value) == "nan" for value in grid.labels[name])}
+    same = [
+        f"{words}: {listed}"
+        for words, part in (("all", set(fixed) - partial), ("where they have it", partial))
+        if (listed := ", ".join(text for name, text in fixed.items() if name in part))
+    ]
     lost = diverged_counts(grid.results)
     size = f"GridResult: {n} {'cell' if n == 1 else 'cells'}"
     if lost is not None and n:
         n_runs = sum(len(result.theta) for result in _in_memory(grid.results) or [])
-        size += f", {n_runs} runs, {int(lost.sum())} diverged"
+        size += f", {counted(n_runs, 'run')}, {int(lost.sum())} diverged"
     shown = list(range(n)) if n <= MOST_ROWS else [*range(MOST_ROWS // 2), *range(n - MOST_ROWS // 2, n)]
     header = varied
     rows = [[_short(grid.labels[name][k]) for name in varied] for k in shown]
@@ -73,7 +81,7 @@ def text_table(grid: Any) -> str:
     size, same, header, rows = summary(grid)
     widths = [max(len(cell) for cell in column) for column in zip(header, *rows, strict=True)]
     lines = ["  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip() for row in [header, *rows]]
-    return "\n".join([size, *([f"  all: {same}"] if same else []), *(f"  {line}" for line in lines if line)])
+    return "\n".join([size, *(f"  {line}" for line in same), *(f"  {line}" for line in lines if line)])
 
 
 def html_table(grid: Any) -> str:
@@ -82,7 +90,7 @@ def html_table(grid: Any) -> str:
     head = "".join(f"<th>{escape(cell)}</th>" for cell in header)
     body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
     table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>" if header else ""
-    constant = f"<div>all: {escape(same)}</div>" if same else ""
+    constant = "".join(f"<div>{escape(line)}</div>" for line in same)
     return f"<div><strong>{escape(size)}</strong>{constant}{table}</div>"
 
 

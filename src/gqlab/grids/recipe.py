@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gqlab.algorithms.base import ALGORITHMS, Algorithm
+from gqlab.algorithms.base import ALGORITHMS, Algorithm, is_kind
 from gqlab.algorithms.schedules import Decay
 from gqlab.grids.grid import vary
 from gqlab.mdp.finite import FiniteMDP
@@ -25,8 +25,12 @@ from gqlab.problems.garnet import garnet
 from gqlab.problems.problem import Problem
 from gqlab.support import checks
 from gqlab.support.files import one_line, open_regular
+from gqlab.support.own_files import OwnCode
 
 Values = dict[str, Any]
+
+#: No file of the user's own.
+NO_CODE = OwnCode()
 
 #: The MDPs, features and targets by name; their keys are the parameters of these functions.
 MDPS: dict[str, Callable[..., FiniteMDP]] = {"garnet": garnet, "gymnasium": FiniteMDP.from_gymnasium}
@@ -64,12 +68,16 @@ class Recipe:
     engine: Values
 
 
-def read_recipe(path: Path) -> Recipe:
-    """The sweep in a file; ``ValueError`` in one line that names the file and the key."""
+def read_recipe(path: Path, code: OwnCode = NO_CODE) -> Recipe:
+    """The sweep in a file; ``ValueError`` in one line that names the file and the key.
+
+    ``code`` has the files of the user's own that it may name, as FILE.py:NAME: in ``mdp``, a ``kind`` of target, the
+    ``name`` of an algorithm.
+    """
     try:
         with open_regular(path) as file:
             values = tomllib.load(file)
-        return _recipe(values)
+        return _recipe(values, code)
     except tomllib.TOMLDecodeError as error:
         raise ValueError(f"{path} is not TOML: {one_line(error)}") from None
     except RecursionError:
@@ -78,16 +86,16 @@ def read_recipe(path: Path) -> Recipe:
         raise ValueError(f"{path}: {one_line(error)}") from None
 
 
-def _recipe(values: Values) -> Recipe:
+def _recipe(values: Values, code: OwnCode) -> Recipe:
     _check_keys("", values, (*GRID, *ENGINE, "problems", "algorithms"))
     problems, names = [], []
     for where, table in _tables(values, "problems"):
         for chosen in _combinations(table):
-            problems.append(_named(where, lambda: _problem(chosen)))  # noqa: B023 - called at once
+            problems.append(_named(where, lambda: _problem(chosen, code)))  # noqa: B023 - called at once
             names.append(_short(chosen))
     algorithms: list[Algorithm] = []
     for where, table in _tables(values, "algorithms"):
-        algorithms += _named(where, lambda: _algorithms(table))  # noqa: B023 - called at once
+        algorithms += _named(where, lambda: _algorithms(table, code))  # noqa: B023 - called at once
     arguments = {name: values[name] for name in GRID if name in values}
     if "seeds" in arguments:
         arguments["seeds"] = _seeds(arguments["seeds"])
@@ -140,7 +148,9 @@ def _short(chosen: Values) -> str:
     return f"{kind or chosen.get('kind', '')}({', '.join(inner)})" if inner else str(kind or chosen.get("kind", ""))
 
 
-def _problem(chosen: Values) -> Problem:
+def _problem(chosen: Values, code: OwnCode) -> Problem:
+    if code.is_named(chosen.get("mdp")):
+        return _own_problem(chosen, code)
     kind = checks.one_of("mdp", chosen.get("mdp"), (*MDPS, "baird"))
     if kind == "baird":
         return baird(**_arguments("", {k: v for k, v in chosen.items() if k != "mdp"}, baird))
@@ -157,8 +167,27 @@ def _problem(chosen: Values) -> Problem:
     behavior = chosen.get("behavior")
     more = {"behavior": behavior} if parts["features"].get("kind") == "tabular" and behavior is not None else {}
     phi = _call("features", parts["features"], FEATURES, "random", mdp, **more)
-    target = _call("target", parts["target"], TARGETS, "softmax")
-    return Problem(mdp, phi, behavior, target)
+    return Problem(mdp, phi, behavior, _target(parts["target"], code))
+
+
+def _target(table: Values, code: OwnCode) -> Any:
+    """An operator of gqlab's, or of a file of the user's own."""
+    if not code.is_named(table.get("kind")):
+        return _call("target", table, TARGETS, "softmax")
+    kind = code.find("target.kind", table["kind"])
+    return _call("target", {**table, "kind": "own"}, {"own": kind}, "own")
+
+
+def _own_problem(chosen: Values, code: OwnCode) -> Problem:
+    """A Problem of a file of the user's own, or what its function makes of the other values."""
+    thing = code.find("mdp", chosen["mdp"])
+    given = {name: value for name, value in chosen.items() if name != "mdp"}
+    if callable(thing):
+        thing = thing(**_arguments("", given, thing))
+    elif given:
+        raise ValueError(f"{next(iter(given))} is given, but mdp is a Problem already")
+    checks.instance("mdp", thing, Problem, "a Problem, or a function that makes one")
+    return thing
 
 
 def _options(options: Any) -> Values:
@@ -189,9 +218,13 @@ def _arguments(where: str, given: Values, function: Callable[..., Any], skip: in
     return given
 
 
-def _algorithms(table: Values) -> list[Algorithm]:
+def _algorithms(table: Values, code: OwnCode) -> list[Algorithm]:
     given = {name: _steps(value) for name, value in table.items() if name != "name"}
-    return vary(ALGORITHMS[checks.one_of("name", table.get("name"), ALGORITHMS)], **given)
+    name = table.get("name")
+    kind = code.find("name", str(name)) if code.is_named(name) else ALGORITHMS[checks.one_of("name", name, ALGORITHMS)]
+    if not is_kind(kind):
+        raise ValueError(f"name is {name!r}, which is no class of algorithms")
+    return vary(kind, **given)
 
 
 def _steps(value: Any) -> Any:

@@ -53,6 +53,9 @@ class Selection:
     refitted: bool
     notes: tuple[str, ...] = ()
 
+    def __repr__(self) -> str:
+        return f"Selection(choice={self.choice!r}, candidates={list(self.models)}, decision={self.decision!r})"
+
     def __str__(self) -> str:
         return self.table
 

@@ -24,6 +24,7 @@ from gqlab.measure.watch import QUANTITIES, Watched, check_watches
 from gqlab.problems.problem import Problem
 from gqlab.samples.tables import offsets
 from gqlab.support import checks
+from gqlab.support.compile_errors import cause_first
 from gqlab.support.progress import progress_bar
 from gqlab.version import __version__
 
@@ -60,7 +61,8 @@ def execute(problems: Sequence[Problem], cells: Sequence[Cell], settings: Settin
         by_kinds.setdefault(kinds_of(problems[cell.problem], cell.algorithm, settings.device), []).append(k)
     groups = [Group(problems, [cells[k] for k in members], settings) for members in by_kinds.values()]
     results: dict[int, RunResult] = {}
-    with Progress(groups, settings.progress) as advance_bar:
+    own = [kind for c in cells for kind in (c.algorithm.estimator, problems[c.problem].target.compiled)]
+    with cause_first(own), Progress(groups, settings.progress) as advance_bar:
         for group, members in zip(groups, by_kinds.values(), strict=True):
             if device is not None:
                 device.advance_all(group, advance_bar)

@@ -23,6 +23,7 @@ from gqlab.problems.problem import Problem
 from gqlab.support import checks
 from gqlab.support.checks import FloatArray
 from gqlab.support.files import one_line, read_arrays, write_arrays
+from gqlab.support.notebook import html_card
 from gqlab.support.renamed import without
 
 #: Written into every file, and required when it is read.
@@ -97,6 +98,19 @@ class RunResult:
         return (
             f"RunResult({self.algorithm!r}, n_runs={n_runs}, n_records={n_records}, updates={self.updates[-1]}{lost})"
         )
+
+    def _repr_html_(self) -> str:
+        """For notebooks."""
+        n_runs, n_records, d = self.theta.shape
+        facts = {
+            "runs": f"{n_runs:,}",
+            "updates of each": f"{self.updates[-1]:,}",
+            "samples of each": f"{self.samples[-1]:,}",
+            "records": f"{n_records:,} of {d} weights",
+            "diverged": f"{int(self.diverged.sum()):,}",
+            "watched": ", ".join(self.watched) or "nothing",
+        }
+        return html_card(repr(self.algorithm), facts)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write an ``.npz`` file under exactly this name; it appears whole or not at all.

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from gqlab.data.schema import Label, Schema
 from gqlab.encoders import Flattener, as_encoder, encoder_from_dict
+from gqlab.encoders.actions import Actions
 from gqlab.encoders.foreign import Foreign
 from gqlab.encoders.registry import own_copy
 from gqlab.encoders.spaces import Layout, layout_of
@@ -25,6 +26,8 @@ from gqlab.policies import Policy, as_policy
 from gqlab.support import checks
 from gqlab.support.checks import FloatArray
 from gqlab.support.files import read_arrays, write_arrays
+from gqlab.support.notebook import html_card
+from gqlab.support.words import counted
 
 #: What a saved model says of itself.
 FORMAT = "gqlab.LinearQ 1"
@@ -89,11 +92,28 @@ class LinearQ(Policy):
         checks.instance("history", self.history, Mapping, "a mapping of arrays")
         if self.action_labels is not None and len(self.action_labels) != len(theta):
             raise ValueError(
-                f"metadata has {len(self.action_labels)} labels of actions, and theta {len(theta)} actions"
+                f"metadata has {len(self.action_labels)} labels of actions, and theta {counted(len(theta), 'action')}"
             )
+        if self._actions is not None and self._actions.n != len(theta):
+            raise ValueError(f"metadata has {counted(self._actions.n, 'action')}, and theta {len(theta)}")
 
     def __repr__(self) -> str:
-        return f"LinearQ({self.n_actions} actions, {self.encoder.n_features_out_} features of a state)"
+        features = counted(self.encoder.n_features_out_, "feature")
+        return f"LinearQ({counted(self.n_actions, 'action')}, {features} of a state)"
+
+    def _repr_html_(self) -> str:
+        """For notebooks."""
+        recipe = self.metadata.get("env")
+        labels = None if self.action_labels is None else ", ".join(map(str, self.action_labels))
+        facts = {
+            "learned in": recipe["id"] if isinstance(recipe, Mapping) else None,
+            "actions": self.n_actions if labels is None else f"{self.n_actions}: {labels}",
+            "an observation": counted(self.observation_size, "number"),
+            "features": f"{self.encoder.n_features_out_:,} by {self.encoder!r}",
+            "target": repr(self.target),
+            "discount": self.discount,
+        }
+        return html_card("LinearQ", {name: value for name, value in facts.items() if value is not None})
 
     def __getattr__(self, name: str) -> Any:
         if name == "policy":
@@ -114,6 +134,12 @@ class LinearQ(Policy):
     def action_labels(self) -> tuple[Label, ...] | None:
         """What the actions are called; None where they are numbers."""
         return self.schema.action_labels
+
+    @functools.cached_property
+    def _actions(self) -> Actions | None:
+        """What the environment takes in place of the numbers of actions."""
+        found = self.metadata.get("actions")
+        return None if found is None else Actions.from_dict(found)
 
     @property
     def observation_size(self) -> int:  # type: ignore[override]
@@ -167,7 +193,8 @@ class LinearQ(Policy):
 
         The first of the best actions, or with ``deterministic=False`` one drawn from the target's policy, with ``seed``
         where one is given. ``state`` and ``episode_start`` are not read: a linear policy has no memory. Where the
-        actions have labels an action is its label; :meth:`best` has the numbers.
+        actions have labels an action is its label, and where the environment's actions are not 0, 1, … it is what the
+        environment takes; :meth:`best` has the numbers.
         """
         rows, single = self._rows(observation)
         if seed is not None:
@@ -176,6 +203,8 @@ class LinearQ(Policy):
         if self.action_labels is not None:
             names = [self.action_labels[action] for action in actions]
             return (names[0] if single else np.array(names)), None
+        if self._actions is not None:
+            return self._actions.of(actions[0] if single else actions), None
         return (int(actions[0]) if single else actions), None
 
     def value(self, observation: ArrayLike, policy: Any = None) -> Any:
@@ -201,6 +230,41 @@ class LinearQ(Policy):
             raise ValueError(f"observation has shape {given.shape}, expected ({n_in},) or (n, {n_in})")
         checks.finite("observation", rows)
         return rows, single
+
+    def plot(
+        self, over: Any = None, *, at: Mapping[Any, float] | None = None, bounds: Any = None, ax: Any = None
+    ) -> Any:
+        """A picture of what was learned: values and greedy actions.
+
+        Of an environment whose states are cells (Frozen Lake, Cliff Walking) the grid, with arrows. Else the values
+        over one or two numbers of an observation.
+
+        Parameters
+        ----------
+        over : name, number, or a pair of these, optional
+            The numbers of an observation that are varied. Default: the first two.
+        at : mapping, optional
+            Values of the others, by name or number. Default: their medians in the data of a fit, or in what the policy
+            sees in its environment; where neither is known, the middle of the encoder's bounds.
+        bounds : (low, high), or one for each, optional
+            Default: the encoder's.
+        ax : matplotlib Axes, or two of them, optional
+            Two numbers take two: for values, and for actions.
+
+        Returns
+        -------
+        Axes, or an array of two
+
+        Examples
+        --------
+        >>> import gqlab as gq
+        >>> model = gq.LinearQ([[0.0, 1.0], [1.0, 0.0]], gq.Identity(bias=False, scale=False).fit([[0, 0], [1, 1]]))
+        >>> [axes.get_title() for axes in model.plot(bounds=[(0, 1), (0, 1)])]
+        ['value', 'greedy action']
+        """
+        from gqlab.learn.pictures import plot_model
+
+        return plot_model(self, over, at, bounds, ax)
 
     def evaluate(
         self, env: Any, n_episodes: int = 100, *, deterministic: bool = True, seed: int = EVALUATION
@@ -231,6 +295,7 @@ class LinearQ(Policy):
             "space": None if self.space is None else self.space.parts,
         }
         arrays = {f"history.{name}": np.asarray(values) for name, values in self.history.items()}
+        arrays |= probes_of(self.encoder)
         if isinstance(self.target, FixedPolicy):
             arrays["policy"] = self.target.table
         write_arrays(
@@ -247,7 +312,8 @@ class LinearQ(Policy):
         ----------
         path : path
         encoder : encoder, optional
-            Where it had one that cannot be saved.
+            Where it had one that is not gqlab's: it must make the features that the file holds of a few rows. One that
+            is not fitted is fitted to these rows, which is enough where fitting learns nothing from data.
         operators : list of classes, optional
             The class of its target, where that is an operator of your own: no file has a module imported.
         """
@@ -255,7 +321,7 @@ class LinearQ(Policy):
         header = read_header(arrays, FORMAT, path, ("encoder", "target", "discount", "metadata"))
         return cls(
             theta=arrays["theta"],
-            encoder=saved_encoder(header, encoder),
+            encoder=saved_encoder(header, arrays, encoder),
             target=FixedPolicy(arrays["policy"])
             if "policy" in arrays
             else operator_from_dict(header["target"], operators),
@@ -305,10 +371,20 @@ def encoder_to_dict(encoder: Any) -> dict[str, Any] | None:
     return None if isinstance(encoder, Foreign) else encoder.to_dict()
 
 
-def saved_encoder(header: Mapping[str, Any], given: Any) -> Any:
-    """The encoder that a file holds, or the one that is given in its place."""
+def probes_of(encoder: Any) -> dict[str, NDArray[Any]]:
+    """A few rows and their features, where the encoder itself is not saved."""
+    return {f"probes.{name}": v for name, v in encoder.probes().items()} if isinstance(encoder, Foreign) else {}
+
+
+def saved_encoder(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], given: Any) -> Any:
+    """The encoder that a file holds, or the one that is given in its place, which must make the same features."""
     if given is not None:
-        return given
+        made = as_encoder(given)
+        names = ("probes.rows", "probes.features")
+        if not isinstance(made, Foreign) or not all(name in arrays for name in names):
+            return made
+        rows, features = (checks.array(name, arrays[name], (None, None)) for name in names)
+        return own_copy(made).agreeing(rows, features)
     if header["encoder"] is None:
         raise ValueError("encoder is missing: the file was saved with a transformer that is not gqlab's; give it again")
     return encoder_from_dict(header["encoder"])

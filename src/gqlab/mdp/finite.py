@@ -260,6 +260,24 @@ class FiniteMDP(checks.Frozen):
             raise ValueError(f"{name}: {error}") from None
         return mu[: self.n_states] / mu[: self.n_states].sum()
 
+    def optimal_q(self) -> FloatArray:
+        """Q*(s, a), (S, A): 0 in terminal states.
+
+        >>> import gqlab as gq
+        >>> mdp = gq.FiniteMDP.from_gymnasium("FrozenLake-v1", discount=0.5, is_slippery=False)
+        >>> float(mdp.optimal_q()[14].max()), int(mdp.optimal_policy()[14].argmax())  # the goal is to the right
+        (1.0, 2)
+        """
+        from gqlab.mdp import values
+
+        return values.action_value(self, values.optimal_value(self))
+
+    def optimal_policy(self) -> FloatArray:
+        """A policy that is best in every state, (S, A): the first of the best actions."""
+        Q = self.optimal_q()
+        best = Q.max(axis=1, keepdims=True) - 1e-10 * (1 + np.abs(Q).max(axis=1, keepdims=True)) <= Q
+        return np.eye(self.n_actions)[best.argmax(axis=1)]
+
     @classmethod
     def from_transitions(
         cls,

@@ -51,7 +51,10 @@ def environment_table(env_id: str, kwargs: dict[str, Any]) -> tuple[Any, FloatAr
     finally:
         env.close()
     if table is None or initial is None:
-        raise ValueError(f"{env_id} has no table P with an initial distribution: only toy-text environments have one")
+        raise ValueError(
+            f"{env_id} has no table P with an initial distribution, as FrozenLake, CliffWalking and Taxi have: exact "
+            "quantities need one; gqlab.collect and gqlab.Agent do not"
+        )
     if fickle:  # the destination changes at random in step(), which P does not describe
         raise ValueError(
             f"fickle_passenger is {fickle!r}: the table P of {env_id} does not describe it, expected False"

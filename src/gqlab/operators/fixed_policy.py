@@ -11,6 +11,7 @@ from gqlab.operators.base import Operator, Smoothness
 from gqlab.rules.gradient import improve
 from gqlab.support import checks
 from gqlab.support.checks import FloatArray
+from gqlab.support.words import counted
 
 
 class FixedPolicyRule(NamedTuple):
@@ -47,7 +48,7 @@ class FixedPolicy(checks.Frozen, Operator):
         self.table: FloatArray = checks.frozen(pi)
 
     def __repr__(self) -> str:
-        return f"FixedPolicy({self.table.shape[0]} states, {self.table.shape[1]} actions)"
+        return f"FixedPolicy({counted(self.table.shape[0], 'state')}, {counted(self.table.shape[1], 'action')})"
 
     def policy(self, q: FloatArray) -> FloatArray:
         if q.shape[-2:] != self.table.shape:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gqlab.plots.style import PALETTE, axes_of, label_powers, short, styled
+from gqlab.plots.style import PALETTE, SOFT, axes_of, label_powers, short, styled
 from gqlab.support import checks
 from gqlab.support.checks import FloatArray
 
@@ -123,3 +123,25 @@ def _mark_lost(axes: Any, lost: NDArray[Any], height: float, colour: str, points
         axes.plot(
             shown, np.full(len(shown), height), "x", color=colour, transform=top, clip_on=False, markeredgewidth=2
         )
+
+
+def draw_seeds(
+    steps: NDArray[Any], curves: FloatArray, band: Any, ax: Any, label: str | None, threshold: float | None, n: int
+) -> Any:
+    """Returns against steps: a middle with its band, the seeds in thin lines, and the return that counts as solved."""
+    from matplotlib.ticker import FuncFormatter
+
+    with styled():
+        axes = axes_of(ax)
+        colour = PALETTE[sum(line.get_label()[:1] != "_" for line in axes.lines) % len(PALETTE)]
+        low, middle, high = band
+        for curve in curves:
+            axes.plot(steps, curve, color=colour, linewidth=0.6, alpha=0.35, label="_seed")
+        axes.fill_between(steps, low, high, color=colour, alpha=0.2, linewidth=0)
+        axes.plot(steps, middle, color=colour, label=label or f"interquartile mean of {n} seeds, 95 % interval")
+        if threshold is not None and ax is None:
+            axes.axhline(threshold, color=SOFT, linestyle="--", linewidth=1, label="_solved", zorder=0)
+        axes.xaxis.set_major_formatter(FuncFormatter(short))
+        axes.set(xlabel="steps", ylabel="mean return of the greedy policy")
+        axes.legend()
+        return axes

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from gqlab.algorithms import Algorithm, GreedyGQ
 from gqlab.problems.problem import Problem
 from gqlab.support import checks
+from gqlab.support.notebook import html_card
 from gqlab.theory import assumptions
 from gqlab.theory.analyse import quantities
 from gqlab.theory.assumptions import Assumption
@@ -48,9 +49,21 @@ class GreedyReport:
         """The whole report; infinite numbers are the strings "inf" and "-inf"."""
         return json.dumps(plain(self), ensure_ascii=False, indent=1, allow_nan=False)
 
+    def __repr__(self) -> str:
+        return f"GreedyReport({self.algorithm}, n_samples={self.n_samples}, guarantee={self.statement.guarantee!r})"
+
+    def _repr_html_(self) -> str:
+        """For notebooks."""
+        facts = {self.statement.name: self.statement.guarantee}
+        return html_card(f"{self.algorithm}: is it guaranteed to converge?", facts, str(self))
+
     def __str__(self) -> str:
         samples = "one trajectory" if self.sampling == "markov" else "independent samples"
-        lines = [f"{self.problem}, {self.algorithm}, {self.n_samples} samples ({samples})", "", "Assumptions"]
+        lines = [
+            f"{self.problem}, {self.algorithm}, {self.n_samples} samples ({samples})",
+            "",
+            "Assumptions",
+        ]
         lines += [f"  [{a.status}] {a.name}: {a.detail}" for a in self.assumptions]
         lines += ["", *quantity_lines(self.sharp), *self.statement.lines()]
         if self.best_bound is not None:

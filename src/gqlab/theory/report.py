@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
+from gqlab.support.notebook import html_card
+from gqlab.support.words import counted
 from gqlab.theory.assumptions import FAILS, HOLDS, UNKNOWN, Assumption
 from gqlab.theory.bound import Bound
 from gqlab.theory.choose import StepSizes
@@ -79,7 +81,7 @@ class MeasuredGradient:
     n_runs: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Report:
     """What the theorem says about one problem and one algorithm."""
 
@@ -126,8 +128,22 @@ class Report:
         """
         return json.dumps(plain(self), ensure_ascii=False, indent=1, allow_nan=False)
 
+    @property
+    def guarantees(self) -> dict[str, str]:
+        """What each theorem says of these settings, in a word: "yes", "no", "cannot be known"."""
+        printed = {v.name: v.guarantee for v in (self.as_printed, self.corrected) if v is not None}
+        return printed | {statement.name: statement.guarantee for statement in self.statements}
+
+    def __repr__(self) -> str:
+        return f"Report({self.algorithm}, n_epochs={self.n_epochs}, guarantees={self.guarantees})"
+
     def __str__(self) -> str:
         return "\n".join(_lines(self))
+
+    def _repr_html_(self) -> str:
+        """For notebooks."""
+        facts = {name.replace("_", " "): answer for name, answer in self.guarantees.items()}
+        return html_card(f"{self.algorithm}, T = {self.n_epochs}: is it guaranteed to converge?", facts, str(self))
 
 
 def plain(value: Any) -> Any:
@@ -148,7 +164,7 @@ def plain(value: Any) -> Any:
 
 
 def _lines(report: Report) -> Iterator[str]:
-    yield f"{report.problem}, {report.algorithm}, T = {report.n_epochs} epochs"
+    yield f"{report.problem}, {report.algorithm}, T = {counted(report.n_epochs, 'epoch')}"
     yield ""
     yield "Assumptions"
     for assumption in report.assumptions:

@@ -13,16 +13,17 @@ from numpy.typing import NDArray
 
 from gqlab.algorithms import Algorithm, check_algorithm
 from gqlab.algorithms.schedules import LinearDecay, share
-from gqlab.encoders import Flattener, as_encoder
-from gqlab.encoders.registry import own_copy
+from gqlab.encoders.actions import numbered_actions
 from gqlab.estimators.base import answer
 from gqlab.estimators.needs import Need
+from gqlab.learn.agent.automatic import algorithm_for, fitted
 from gqlab.learn.agent.callbacks import Callback, as_callbacks
 from gqlab.learn.agent.core import make_live, way_beside, with_step_sizes
 from gqlab.learn.agent.live import COLLECTED, DIVERGED, UPDATES, Live
 from gqlab.learn.agent.making import AgentSettings, begin_at, make_keeping_live
 from gqlab.learn.agent.replay import Refit, Replay, way_over_kept
 from gqlab.learn.agent.replaying import Replaying, average_of, entries_of
+from gqlab.learn.agent.shown import agent_card
 from gqlab.learn.agent.workers import PlayedEpisodes, Worker, make_worker
 from gqlab.learn.environments import env_of, is_vector, make_env, recipe_of, single_spaces
 from gqlab.learn.linear_q import LinearQ
@@ -32,6 +33,7 @@ from gqlab.policies import Policy
 from gqlab.rules.dispatch import at
 from gqlab.support import checks
 from gqlab.support.checks import FloatArray
+from gqlab.support.compile_errors import cause_first
 from gqlab.support.renamed import renamed
 
 #: Steps between two looks at the progress bar.
@@ -49,14 +51,17 @@ class Agent(Replaying, Policy):
     ----------
     env : str or Gymnasium environment
         An id, an environment, or a vector environment (autoreset in the next or in the same step); discrete actions.
-    encoder : encoder
-        Such as :class:`gqlab.TileCoder`; bounds that it was not given are those of the observation space.
-    algorithm : Algorithm
-        One that takes one sample at a time, or batches of the last M: docs/algorithms.md has the table. An average of
-        iterates is what is learned; the agent acts by the last one. GreedyGQ, QRC, QLearning and Sarsa take
-        ``trace=λ``. Entries of a trace add up to no more than the larger of them, which
-        replaces those of binary features; where the target is greedy an exploring action ends a trace.
-        Traces cannot be combined with variance reduction.
+    encoder : encoder, optional
+        Such as :class:`gqlab.TileCoder`; bounds that it was not given are those of the observation space. A transformer
+        of scikit-learn that is not fitted is fitted to a thousand random steps. Default: a table of discrete
+        observations, or tiles over all numbers and pairs of numbers; bounds that the space does not have come from a
+        thousand random steps.
+    algorithm : Algorithm, optional
+        One that takes one sample at a time, or batches of the last M: docs/algorithms.md has the table. Default:
+        Sarsa(0.25, trace=0.9), or SAGAQLearning(0.1) with replay. An average of iterates is what is learned; the agent
+        acts by the last one. GreedyGQ, QRC, QLearning and Sarsa take ``trace=λ``. Entries of a trace add up to no more
+        than the larger of them, which replaces those of binary features; where the target is greedy an exploring action
+        ends a trace. Traces cannot be combined with variance reduction.
     discount : float
     epsilon : float or LinearDecay
         The share of actions taken at random.
@@ -93,8 +98,8 @@ class Agent(Replaying, Policy):
     def __init__(
         self,
         env: Any,
-        encoder: Any,
-        algorithm: Algorithm,
+        encoder: Any = None,
+        algorithm: Algorithm | None = None,
         *,
         discount: float = 0.99,
         epsilon: float | LinearDecay = 0.1,
@@ -103,6 +108,7 @@ class Agent(Replaying, Policy):
         replay: Replay | Refit | None = None,
         initial_value: float = 0.0,
     ) -> None:
+        algorithm = algorithm_for(replay) if algorithm is None else algorithm
         check_algorithm("algorithm", algorithm)
         way = way_beside(algorithm) if replay is None else way_over_kept(replay, algorithm)
         self.target = Greedy() if target is None else target
@@ -118,7 +124,7 @@ class Agent(Replaying, Policy):
         self.seed = checks.integer("seed", seed, least=0, below=2**63)
         self.env = make_env(env)
         flat, self.n_actions = single_spaces(self.env)
-        self.encoder = _fitted(encoder, self.env, flat)
+        self.encoder = fitted(encoder, self.env, flat, self.seed)
         self.algorithm = with_step_sizes(algorithm, self.encoder)
         n_envs = self.env.num_envs if is_vector(self.env) else 1
         sizes = self.encoder, self.n_actions, n_envs
@@ -131,7 +137,11 @@ class Agent(Replaying, Policy):
         self._worker: Worker = make_worker(self.env, self.encoder, self._live, self.episodes, self.seed)
 
     def __repr__(self) -> str:
-        return f"Agent({self.env}, {self.encoder!r}, {self.algorithm!r})"
+        return f"Agent({self.env}, {' '.join(repr(self.encoder).split())}, {self.algorithm!r})"
+
+    def _repr_html_(self) -> str:
+        """For notebooks."""
+        return agent_card(self)
 
     # --- Where it stands ---------------------------------------------------------------------------------------------
 
@@ -157,7 +167,7 @@ class Agent(Replaying, Policy):
 
     @property
     def theta(self) -> FloatArray:
-        """One row of weights for each action, (n_actions, K): what the estimator offers, which may be a mean."""
+        """One row of weights for each action, (n_actions, K), which may be a mean."""
         estimator, point = at(self._live.estimator, 0), self._live.point  # type: ignore[no-untyped-call]
         if not hasattr(estimator, "answer"):
             return entries_of(point.theta).reshape(self.n_actions, -1)
@@ -179,12 +189,11 @@ class Agent(Replaying, Policy):
     @property
     def model(self) -> LinearQ:
         """What was learned so far, as a model of its own: what it acts by, without exploration."""
-        about = {
-            "algorithm": self.algorithm.to_dict(),
-            "timesteps": self.num_timesteps,
-            "seed": self.seed,
-            "env": recipe_of(self.env),
-        }
+        about = {"algorithm": self.algorithm.to_dict(), "timesteps": self.num_timesteps, "seed": self.seed}
+        about["env"] = recipe_of(self.env)
+        numbered = numbered_actions(self.env)
+        if numbered is not None:
+            about["actions"] = numbered.to_dict()
         discount = min(self.discount, np.nextafter(1.0, 0.0))
         settings = {"metadata": about, "space": self._worker.flat, "offset": self._live.offset.item()}
         return LinearQ(self.theta_average, self.encoder, self.target, discount, **settings)
@@ -227,7 +236,8 @@ class Agent(Replaying, Policy):
             for each in callbacks:
                 each.on_training_start(self)
             try:
-                self._learn_until(end, callbacks, advance_bar)
+                with cause_first((self.algorithm.estimator, self.target.compiled)):
+                    self._learn_until(end, callbacks, advance_bar)
             finally:
                 for each in callbacks:
                     each.on_training_end(self)
@@ -309,6 +319,10 @@ class Agent(Replaying, Policy):
         with contextlib.closing(env_of(recipe)) as another:
             return play(self.snapshot(), another, n_episodes, deterministic=deterministic, seed=seed)
 
+    def plot(self, over: Any = None, **settings: Any) -> Any:
+        """A picture of what was learned: see :meth:`gqlab.LinearQ.plot`."""
+        return self.snapshot().plot(over, **settings)
+
     def set_env(self, env: Any) -> None:
         """Go on in another environment, with a new episode."""
         made = make_env(env)
@@ -383,14 +397,3 @@ class Agent(Replaying, Policy):
         if replay is not None:
             checks.instance("replay", replay, bool, "True, False or None")
         return cls(env, seed=seed, **preset_of(env, replay).arguments())
-
-
-def _fitted(encoder: Any, env: Any, flat: Flattener) -> Any:
-    """A copy of the encoder, fitted to the environment's observations where it was not fitted before."""
-    made = as_encoder(encoder)
-    if not hasattr(made, "n_features_out_"):
-        return made.for_space(env.single_observation_space if is_vector(env) else env.observation_space)
-    if made.n_features_in_ != flat.size:
-        raise ValueError(f"encoder: it takes {made.n_features_in_} numbers, an observation of env has {flat.size}")
-    made.check_space(flat)
-    return own_copy(made)

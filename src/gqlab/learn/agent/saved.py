@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,7 @@ from gqlab.learn.agent.saved_parts import restore_parts, saved_parts
 from gqlab.learn.agent.segments import FOLDER
 from gqlab.learn.agent.workers import SingleWorker
 from gqlab.learn.environments import env_of, recipe_of
-from gqlab.learn.linear_q import encoder_to_dict, read_header, saved_encoder
+from gqlab.learn.linear_q import encoder_to_dict, probes_of, read_header, saved_encoder
 from gqlab.operators import Operator
 from gqlab.operators.saved import operator_from_dict, operator_to_dict
 from gqlab.support import checks
@@ -80,6 +80,7 @@ def save_agent(agent: Agent, path: str | os.PathLike[str], in_segments: bool = F
         "actions": np.array([] if single is None else single.actions, dtype=np.int64),
         **{f"live.{name}": array for name, array in own},
         **{f"kept.{name}": array for name, array in kept.items()},
+        **probes_of(agent.encoder),
     }
     write_arrays(file, arrays)
 
@@ -98,7 +99,7 @@ def load_agent(
         raise ValueError(f"env is missing: the agent had a vector environment of {header['n_envs']}")
     if env is None and header["env"] is None:
         raise ValueError("env is missing: cannot recreate this environment: pass env=")
-    given, further = _arguments(header, encoder, operators)
+    given, further = _arguments(header, arrays, encoder, operators)
     agent = kind(env_of(header["env"]) if env is None else env, *given, **further)
     restore_parts(agent, arrays, header, Path(path).parent / FOLDER)
     for name in ("returns", "lengths", "ends"):
@@ -109,9 +110,11 @@ def load_agent(
     return agent
 
 
-def _arguments(header: dict[str, Any], encoder: Any, operators: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+def _arguments(
+    header: dict[str, Any], arrays: Mapping[str, NDArray[Any]], encoder: Any, operators: Any
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """What the agent was made with."""
-    return (saved_encoder(header, encoder), algorithms.from_dict(header["algorithm"])), {
+    return (saved_encoder(header, arrays, encoder), algorithms.from_dict(header["algorithm"])), {
         "discount": header["discount"],
         "epsilon": LinearDecay(**header["epsilon"]),
         "target": operator_from_dict(header["target"], operators),

@@ -7,8 +7,8 @@ import hashlib
 import json
 import math
 import shutil
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ from gqlab.learn.agent.callbacks import Callback
 from gqlab.learn.agent.replay import Replay
 from gqlab.learn.agent.segments import FOLDER
 from gqlab.learn.agent.thresholds import steps_to_threshold
-from gqlab.learn.environments import limited_env
+from gqlab.learn.environments import EnvPlan, Wrapper
 from gqlab.learn.playing import Evaluation
 from gqlab.support import checks
 from gqlab.support.files import check_writable, one_line, open_regular, write_whole
@@ -49,6 +49,13 @@ class Plan:
     replay: Replay | None = None
     initial_value: float = 0.0
     threshold: float | None = None  # the mean return from which on it counts as solved; it decides nothing
+    env_kwargs: Mapping[str, Any] = field(default_factory=dict)
+    wrappers: tuple[Wrapper, ...] = ()
+
+    @property
+    def world(self) -> EnvPlan:
+        """How the environment is made."""
+        return EnvPlan(self.env, self.env_kwargs, self.wrappers)
 
     def settings(self) -> dict[str, Any]:
         """What must be the same for a folder's run to be resumed: everything but how far it goes."""
@@ -63,6 +70,7 @@ class Plan:
             "n_episodes": self.n_episodes,
             "replay": None if self.replay is None else self.replay.to_dict(),
             "initial_value": self.initial_value,
+            **self.world.to_dict(),
         }
 
 
@@ -122,24 +130,40 @@ def _read_json(path: Path, kind: type) -> Any:
     return found
 
 
-def agent_in(folder: Path, plan: Plan) -> Agent:
-    """The agent of a folder where it was left; a new one in an empty folder."""
+#: What a folder of an earlier release does not say: there was nothing else.
+UNSAID: Mapping[str, Any] = {"kwargs": {}, "wrappers": []}
+
+
+def usual_exploration(steps: int, epsilon: float = 0.1) -> LinearDecay:
+    """A share of actions at random that falls to 0 over all steps."""
+    return LinearDecay(checks.number("epsilon", epsilon, least=0, most=1), 0.0, over=steps)
+
+
+def agent_in(folder: Path, plan: Plan, force: bool = False) -> Agent:
+    """The agent of a folder where it was left; a new one in an empty folder, or where it is to start over."""
     path = folder / "settings.json"
     wanted = json.dumps(plan.settings(), indent=1)
     given = json.loads(wanted)
+    if force:
+        return _begun(folder, plan, wanted)
     if not path.exists() and (folder / "agent.npz").exists():
         raise ValueError(f"out: {folder} holds an agent, but its {path.name} is missing: take another folder")
     found = _read_json(path, dict) if path.exists() else given
     for name, value in given.items():
-        if found.get(name) != value:
+        if found.get(name, UNSAID.get(name)) != value:
             raise ValueError(
                 f"out: {folder} holds a run with {name} {checks.shown(found.get(name))}, not {checks.shown(value)}: "
-                "take another folder"
+                "start over with --force, or take another folder with --out"
             )
     if (folder / "agent.npz").exists():
-        return Agent.load(folder / "agent.npz")
+        return Agent.load(folder / "agent.npz", env=plan.world.make())
+    return _begun(folder, plan, wanted)
+
+
+def _begun(folder: Path, plan: Plan, settings: str) -> Agent:
+    """A new agent, in a folder that holds nothing of an earlier one."""
     agent = Agent(
-        plan.env,
+        plan.world.make(),
         plan.encoder,
         plan.algorithm,
         discount=plan.discount,
@@ -148,15 +172,23 @@ def agent_in(folder: Path, plan: Plan) -> Agent:
         replay=plan.replay,
         initial_value=plan.initial_value,
     )
-    write_whole(path, lambda file: file.write(wanted.encode()))  # what cannot be begun leaves the folder free
+    for name in ("agent.npz", "evaluations.json", "progress.csv"):
+        (folder / name).unlink(missing_ok=True)
+    shutil.rmtree(folder / FOLDER, ignore_errors=True)
+    # What cannot be begun leaves the folder as it was.
+    write_whole(folder / "settings.json", lambda file: file.write(settings.encode()))
     return agent
 
 
-def train(plan: Plan, folder: Path, progress: bool) -> tuple[Agent, Evaluation]:
-    """Learn until ``plan.steps``, from where the folder's run stands; the agent, and its greedy policy measured."""
+def train(plan: Plan, folder: Path, progress: bool, force: bool = False) -> tuple[Agent, Evaluation]:
+    """Learn until ``plan.steps``, from where the folder's run stands; the agent, and its greedy policy measured.
+
+    With ``force`` it starts over, whatever the folder holds of an earlier run.
+    """
     check_writable(folder)
-    read_history(folder)  # what is damaged is refused before anything is written
-    agent = agent_in(folder, plan)
+    if not force:
+        read_history(folder)  # what is damaged is refused before anything is written
+    agent = agent_in(folder, plan, force)
     left = max(0, plan.steps - agent.num_timesteps)
     agent.learn(left, Checkpoints(plan, folder), progress=progress and left > 0, log=folder)
     agent.save(folder / "agent.npz")
@@ -167,7 +199,7 @@ def train(plan: Plan, folder: Path, progress: bool) -> tuple[Agent, Evaluation]:
 
 def evaluated(agent: Agent, plan: Plan, n_episodes: int) -> Evaluation:
     """The greedy policy, in an environment whose episodes all end."""
-    with contextlib.closing(limited_env(plan.env)) as env:
+    with contextlib.closing(plan.world.make(limited=True)) as env:
         return agent.evaluate(env, n_episodes, seed=EVALUATION + plan.seed)
 
 

@@ -33,7 +33,10 @@ def read_checkpoint(path: Path, settings: dict[str, Any], passes: Passes) -> dic
     found = read_header(arrays, FORMAT, path)["settings"]
     for name, value in json.loads(json.dumps(settings)).items():
         if found.get(name) != value:
-            raise ValueError(f"checkpoint: {path} is of a fit with {name} {found.get(name)}, not {value}")
+            raise ValueError(
+                f"checkpoint: {path} is of a fit with {name} {found.get(name)}, not {value}; name another file, or "
+                "remove this one (on the command line: --out, or --force)"
+            )
     for name, array in arrays_of(_state(passes)):
         saved = arrays.get(f"state.{name}")
         # A batch that grows has room for as many rows as there are passes: more of them need more.

@@ -26,6 +26,7 @@ from gqlab.learn.linear_q import LinearQ
 from gqlab.operators import Greedy
 from gqlab.support import checks
 from gqlab.support.checks import FloatArray
+from gqlab.support.compile_errors import cause_first
 from gqlab.support.files import one_line
 from gqlab.support.progress import progress_bar
 from gqlab.tasks.base import Engine
@@ -137,7 +138,8 @@ def fit(
         checks.instance("progress", progress, bool, "True, False or None")
     if isinstance(run, SharedFit):
         return run.model(_learn_shared(run, engine_of("threads", 1) if workers is None else workers, progress))
-    with _bar(None if run.solves else run.n_passes, progress) as advance_bar:
+    own = (way.estimator, getattr(goal, "compiled", None))
+    with cause_first(own), _bar(None if run.solves else run.n_passes, progress) as advance_bar:
         if place is FILES:
             run.look_through()
             return run.model(run.in_parts(advance_bar))

@@ -10,6 +10,7 @@ import numpy as np
 
 from gqlab.algorithms import Algorithm
 from gqlab.algorithms.places import Way
+from gqlab.data.encoding import typical_observation
 from gqlab.data.transitions import Transitions
 from gqlab.estimators.needs import Need
 from gqlab.estimators.traces import Traces
@@ -291,6 +292,8 @@ class Fitting:
             "diverged": self.diverged,
             "evaluates": self.evaluates,
             **self.data.schema.to_dict(),
+            "typical": typical_observation(self.data),
+            **({} if self.data.actions is None else {"actions": self.data.actions.to_dict()}),
         }
         return LinearQ(theta, self.encoder, operator, self.discount, history, about, self.data.layout)
 

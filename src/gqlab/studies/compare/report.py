@@ -15,6 +15,7 @@ from gqlab.studies.compare.leaderboard import ZERO, Comparison, Rival, Row
 from gqlab.studies.page import Table, count, figure, number, whole_page
 from gqlab.support.checks import FloatArray
 from gqlab.support.plain_json import plain
+from gqlab.support.words import counted
 
 TITLE = "Estimators against the statistical floor"
 
@@ -92,10 +93,10 @@ def rival_table(c: Comparison) -> Table:
     """Methods for E[δφ] = 0, where J* is zero and where it is not."""
     solvable = c.J_star <= ZERO
     header = [f"on the same {count(c.moments[-1])} samples"]
-    groups = [(f"J* = 0 ({solvable.sum()})", solvable), (f"J* > 0 ({(~solvable).sum()})", ~solvable)]
+    groups = [("where J* = 0", solvable), ("where J* > 0", ~solvable)]
     groups = [(name, mask) for name, mask in groups if mask.any()]
-    for name, _ in groups:
-        header += [f"multiple, {name}", "J", "value"]
+    for name, mask in groups:
+        header += [f"multiple of the floor {name} ({counted(int(mask.sum()), 'problem')})", "J", "value"]
     header.append("converged")
     rows = []
     for rival in c.rivals:

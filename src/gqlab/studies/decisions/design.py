@@ -11,12 +11,13 @@
 
 A problem is set apart in a cell where its reward is so rare that logs may not hold it: where more than ``RARE_SHARE``
 of the policy's discounted reward, counted from the log's most frequent one, comes from rewards so far from that one
-that fewer than ``RARE_ROWS`` rows of a log, in the mean, have such. Both are computed exactly, from the problem.
-Criteria are judged on the others; the report shows all.
+that fewer than ``RARE_ROWS`` rows of a log, in the mean, have such; or where rewards so far from it that a log holds
+none of them with a probability above ``MISSED`` move the value by more than ``MISSED_ERRORS`` efficient standard
+errors. All of it is computed exactly, from the problem. Criteria are judged on the others; the report shows all.
 
-The rule, the fits that part 6 compares and its least gain were written after a look at logs of *other* problems, 24
-finite ones of the same kinds and five with numbers; so was what the method does where pairs were hardly seen. The
-problems here, their numbers and the seed are new: nothing was run on them before this was written down.
+This is the second design that was run. The first one's rule had no second half; its problems, and those that the
+method was mended on before it, are spent: the problems here, their numbers and the seed are new, and nothing was run on
+them before this was written down. The rule is all that was changed in the design.
 """
 
 from __future__ import annotations
@@ -54,9 +55,10 @@ LEAST_GAIN = -1.0
 
 #: What sets a problem apart: see above.
 RARE_ROWS, RARE_SHARE = 10.0, 0.1
+MISSED, MISSED_ERRORS = 0.1, 0.5
 
 #: The seeds begin with this number, which no log had before; quick designs have another.
-SEED, QUICK_SEED = 20_261_118, 7
+SEED, QUICK_SEED = 20_261_119, 7
 
 
 @dataclass(frozen=True)

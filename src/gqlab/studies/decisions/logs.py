@@ -20,6 +20,11 @@ def rows_per_episode(problem: LoggedProblem, behavior: FloatArray) -> float:
     return total
 
 
+def episodes_of(problem: LoggedProblem, behavior: FloatArray, n_rows: int) -> int:
+    """How many episodes have so many rows in the mean."""
+    return max(2, round(n_rows / rows_per_episode(problem, behavior)))
+
+
 def make_log(
     problem: LoggedProblem, n_rows: int, seed: list[int], *, behavior: FloatArray | None = None, known: bool = True
 ) -> Transitions:
@@ -30,7 +35,7 @@ def make_log(
     """
     mdp, b = problem.mdp, problem.behavior if behavior is None else behavior
     rng = np.random.default_rng(seed)
-    m = max(2, round(n_rows / rows_per_episode(problem, b)))
+    m = episodes_of(problem, b, n_rows)
     acting, moving = np.cumsum(b, axis=1), np.cumsum(mdp.transition, axis=2)
     state, action, after = (np.zeros((m, problem.horizon), dtype=np.int64) for _ in range(3))
     alive = np.zeros((m, problem.horizon), dtype=bool)

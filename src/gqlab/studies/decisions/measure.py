@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gqlab.algorithms import LSPI, FittedQ
 from gqlab.data.transitions import Transitions
@@ -21,8 +22,16 @@ from gqlab.judge.rows import look
 from gqlab.judge.selecting import select
 from gqlab.learn.fit.fit import fit
 from gqlab.policies import as_policy
-from gqlab.studies.decisions.design import FIT_ROWS, NULL_ROWS, RARE_ROWS, VERDICT_ROWS
-from gqlab.studies.decisions.logs import make_log
+from gqlab.studies.decisions.design import (
+    FIT_ROWS,
+    MISSED,
+    MISSED_ERRORS,
+    NULL_ROWS,
+    RARE_ROWS,
+    RARE_SHARE,
+    VERDICT_ROWS,
+)
+from gqlab.studies.decisions.logs import episodes_of, make_log
 from gqlab.studies.decisions.problems import SHIFTS, LoggedProblem, finite, numeric
 from gqlab.studies.decisions.rivals import fitted_q_evaluation, weighted_importance_sampling
 from gqlab.support.checks import FloatArray
@@ -86,21 +95,59 @@ def bounds(k: int, sizes: tuple[int, ...]) -> dict[str, Any]:
     """The truth of a problem: efficiency bounds by row, values and gains, and what is rare in logs of such sizes."""
     problem = finite(k)
     found = [efficiency_bound(problem.mdp, problem.behavior, problem.target(s), problem.horizon) for s in SHIFTS]
-    rare = [[rare_share(problem, problem.target(shift), n) for shift in SHIFTS] for n in sizes]
+    rare = [[is_rare(problem, problem.target(s), n, found[i].value) for i, s in enumerate(SHIFTS)] for n in sizes]
     return {"bounds": np.array(found), "rare": np.array(rare)}
+
+
+def is_rare(problem: LoggedProblem, policy: FloatArray, n_rows: int, bound: float) -> bool:
+    """Whether a policy's reward is so rare that so many rows may not hold it: the design's rule."""
+    most = MISSED_ERRORS * bound / np.sqrt(n_rows)
+    return rare_share(problem, policy, n_rows) > RARE_SHARE or missed_reward(problem, policy, n_rows) > most
 
 
 def rare_share(problem: LoggedProblem, policy: FloatArray, n_rows: int) -> float:
     """The share of a policy's discounted reward that so many rows may not hold; rewards count from the mode."""
+    in_log, in_policy, size, _ = reward_kinds(problem, policy)
+    beyond = np.array([in_log[size >= one].sum() for one in size]) * n_rows < RARE_ROWS
+    return float((in_policy * size)[beyond].sum() / (in_policy * size).sum())
+
+
+def missed_reward(problem: LoggedProblem, policy: FloatArray, n_rows: int) -> float:
+    """What rewards add to a policy's value that are so far from the mode that a log may hold none of them."""
+    _, in_policy, size, number = reward_kinds(problem, policy)
+    missed = 0.0
+    for one in np.unique(size)[::-1]:
+        if chance_of_none(problem, (size >= one)[number], n_rows) <= MISSED:
+            break
+        missed = float((in_policy * size)[size >= one].sum())
+    return missed
+
+
+def chance_of_none(problem: LoggedProblem, marked: NDArray[np.bool_], n_rows: int) -> float:
+    """The probability that no row of a log is one of the transitions that are marked, (S, A, S)."""
+    mdp, done, now = problem.mdp, 0.0, problem.mdp.start
+    step = np.einsum("sa,sat->st", problem.behavior, np.where(marked, 0.0, mdp.transition))
+    for _ in range(problem.horizon):
+        arrived = now @ step
+        done += float(arrived[mdp.terminal].sum())
+        now = np.where(mdp.terminal, 0.0, arrived)
+    return float((done + now.sum()) ** episodes_of(problem, problem.behavior, n_rows))
+
+
+def reward_kinds(problem: LoggedProblem, policy: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, Any]:
+    """How often each reward is met in a row of a log, and by the policy, discounted; how far it is from the mode.
+
+    Last the number of each transition's reward among them, (S, A, S).
+    """
     mdp = problem.mdp
     visits = logged_visits(mdp, problem.behavior, problem.horizon, mdp.start)
     logged = (visits / visits.sum())[:, None, None] * problem.behavior[..., None] * mdp.transition
     wanted = discounted_visits(mdp, policy, mdp.start)[:, None, None] * policy[..., None] * mdp.transition
     kinds, number = np.unique(mdp.reward.round(12), return_inverse=True)
-    in_log, in_policy = (np.bincount(number.ravel(), mass.ravel(), len(kinds)) for mass in (logged, wanted))
-    size = np.abs(kinds - kinds[in_log.argmax()])
-    beyond = np.array([in_log[size >= one].sum() for one in size]) * n_rows < RARE_ROWS
-    return float((in_policy * size)[beyond].sum() / (in_policy * size).sum())
+    in_log, in_policy = (
+        np.bincount(number.ravel(), mass.ravel(), len(kinds)).astype(np.float64) for mass in (logged, wanted)
+    )
+    return in_log, in_policy, np.abs(kinds - kinds[in_log.argmax()]), number.reshape(mdp.reward.shape)
 
 
 def null(k: int, n_logs: int, seed: int) -> dict[str, Any]:

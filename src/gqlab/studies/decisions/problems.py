@@ -207,30 +207,30 @@ def at_random(name: str, mdp: FiniteMDP, gamma: float, horizon: int) -> LoggedPr
 
 #: The finite problems: none of them, and none of their numbers, was used to find the method or to mend it.
 FINITE: tuple[Callable[[], LoggedProblem], ...] = (
-    lambda: random_problem(400, 10, 2, 4, 0.9),
-    lambda: random_problem(401, 14, 3, 2, 0.95),
-    lambda: random_problem(402, 22, 2, 4, 0.98),
-    lambda: random_problem(403, 18, 4, 3, 0.9),
-    lambda: random_problem(404, 26, 3, 5, 0.95),
-    lambda: random_problem(405, 28, 2, 3, 0.98),
-    lambda: random_problem(406, 13, 4, 3, 0.95),
-    lambda: random_problem(407, 16, 3, 4, 0.9),
-    lambda: random_problem(408, 23, 2, 2, 0.95),
-    lambda: random_problem(409, 32, 3, 4, 0.98),
-    lambda: random_episodes(410, 12, 3, 4, 0.95),
-    lambda: random_episodes(411, 18, 2, 3, 0.98),
-    lambda: random_episodes(412, 15, 4, 2, 0.9),
-    lambda: inventory(11, 2.7, 2.8, 1.0, 0.15, 0.95),
-    lambda: inventory(16, 3.6, 2.1, 0.8, 0.05, 0.98),
-    lambda: maintenance(8, 0.37, 0.3, 0.8, 0.95),
-    lambda: maintenance(13, 0.4, 0.2, 1.0, 0.98),
-    lambda: queue(8, 0.38, 0.42, 0.7, 0.18, 0.95),
-    lambda: queue(13, 0.48, 0.5, 0.85, 0.25, 0.98),
-    lambda: river(7, 0.5, 0.08, 0.9),
-    lambda: river(9, 0.42, 0.05, 0.95),
-    lambda: lake(("SFFF", "FHFF", "FFFH", "HFFG", "FFFF"), 0.95, 100),
-    lambda: cliff(7, 3, 35.0, 0.95, 120),
-    lambda: lake(("SFFFFF", "FFHFFF", "FFFFHF", "FHFFFF", "FFFHFG"), 0.98, 120),
+    lambda: random_problem(500, 11, 2, 3, 0.9),
+    lambda: random_problem(501, 16, 3, 3, 0.95),
+    lambda: random_problem(502, 21, 2, 2, 0.98),
+    lambda: random_problem(503, 19, 4, 4, 0.9),
+    lambda: random_problem(504, 27, 3, 2, 0.95),
+    lambda: random_problem(505, 29, 2, 4, 0.98),
+    lambda: random_problem(506, 14, 4, 2, 0.95),
+    lambda: random_problem(507, 17, 3, 5, 0.9),
+    lambda: random_problem(508, 25, 2, 4, 0.95),
+    lambda: random_problem(509, 31, 3, 3, 0.98),
+    lambda: random_episodes(510, 13, 3, 2, 0.95),
+    lambda: random_episodes(511, 19, 2, 4, 0.98),
+    lambda: random_episodes(512, 17, 4, 3, 0.9),
+    lambda: inventory(10, 2.4, 2.6, 1.05, 0.1, 0.95),
+    lambda: inventory(15, 3.3, 2.2, 0.85, 0.08, 0.98),
+    lambda: maintenance(9, 0.35, 0.28, 0.85, 0.95),
+    lambda: maintenance(12, 0.42, 0.22, 1.1, 0.98),
+    lambda: queue(10, 0.4, 0.44, 0.72, 0.2, 0.95),
+    lambda: queue(14, 0.46, 0.49, 0.82, 0.28, 0.98),
+    lambda: river(6, 0.48, 0.06, 0.9),
+    lambda: river(10, 0.44, 0.07, 0.95),
+    lambda: lake(("SFFF", "FFHF", "HFFF", "FFFH", "FFFG"), 0.95, 100),
+    lambda: cliff(6, 4, 30.0, 0.95, 110),
+    lambda: lake(("SFFFFF", "FFFHFF", "FHFFFF", "FFFFHF", "HFFFFG"), 0.98, 120),
 )
 
 
@@ -338,11 +338,11 @@ def sale(stock: int, weeks: int, gamma: float) -> LoggedProblem:
 
 #: The problems whose log shows numbers.
 NUMERIC: tuple[Callable[[], LoggedProblem], ...] = (
-    lambda: shop(38, 0.95),
-    lambda: two_queues(10, 0.95),
-    lambda: two_parts(8, 0.95),
-    lambda: reservoir(21, 0.95),
-    lambda: sale(17, 9, 0.99),
+    lambda: shop(41, 0.95),
+    lambda: two_queues(9, 0.95),
+    lambda: two_parts(10, 0.95),
+    lambda: reservoir(23, 0.95),
+    lambda: sale(19, 11, 0.99),
 )
 
 

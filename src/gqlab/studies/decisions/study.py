@@ -19,7 +19,6 @@ from gqlab.studies.decisions.design import (
     NULL_LOGS,
     PESSIMISM_LOGS,
     PESSIMISM_ROWS,
-    RARE_SHARE,
     RIVAL_LOGS,
     SELECTION_LOGS,
     SELECTION_ROWS,
@@ -108,7 +107,7 @@ class Decisions(Study):
             "problems": [finite(k).name for k in problems],
             "numeric": [numeric(k).name for k in design.numeric],
             "rare": {
-                (n, shift): np.array([truth[k]["rare"][j, i] > RARE_SHARE for k in problems])
+                (n, shift): np.array([truth[k]["rare"][j, i] for k in problems])
                 for j, n in enumerate(design.sizes)
                 for i, shift in enumerate(SHIFTS)
             },

@@ -23,7 +23,7 @@ ROWS = (
     ("plug-in of the samples' frequencies ÷ tr Σ", "unknown", "trace_unknown"),
     ("plug-in that knows π_b ÷ tr Σ_b", "known", "trace_known"),
     ("least squares that know π_b ÷ tr Σ_b", "run", "trace_known"),
-    ("plug-in weighted by π_b(a|s)n(s)/n(s,a) ÷ tr Σ_b", "weighted", "trace_known"),
+    ("plug-in weighted by π_b n(s)/n(s, a) ÷ tr Σ_b", "weighted", "trace_known"),
 )
 
 

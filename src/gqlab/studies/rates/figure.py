@@ -13,6 +13,7 @@ from gqlab.studies.rates.design import MEMBERS, RateSettings
 from gqlab.studies.rates.rates import FamilyRates, MeasuredRates
 from gqlab.support.checks import FloatArray
 from gqlab.support.files import write_whole
+from gqlab.support.words import counted
 
 COLORS = {
     "GreedyGQ": VERMILION, "VRGreedyGQ": BLUE, "Greedy-GQ, Theorem 4": VERMILION, "VR-Greedy-GQ, the paper": PURPLE,
@@ -69,7 +70,7 @@ def _samples(axes: Any, family: FamilyRates, settings: RateSettings) -> None:
         xscale="log",
         yscale="log",
     )
-    axes.set_title(f"{family.name}, {family.n_problems} problems")
+    axes.set_title(f"{family.name}, {counted(family.n_problems, 'problem')}")
 
 
 def _local(axes: Any, family: FamilyRates, settings: RateSettings) -> None:

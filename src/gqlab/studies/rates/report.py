@@ -17,6 +17,7 @@ from gqlab.studies.rates.rates import FamilyRates, MeasuredRates
 from gqlab.studies.rates.statistics import FittedSlope
 from gqlab.studies.study import write_texts
 from gqlab.support.checks import FloatArray
+from gqlab.support.words import counted
 
 NAMES = {"GreedyGQ": "Greedy-GQ", "VRGreedyGQ": "VR-Greedy-GQ"} | {name: name for name in SCHEDULES}
 
@@ -54,7 +55,7 @@ def markdown(rates: MeasuredRates) -> str:
     """All tables, family by family."""
     lines = [QUICK, ""] if rates.quick else []
     for family in rates.families:
-        lines.append(f"### {family.name}, {family.n_problems} problems")
+        lines.append(f"### {family.name}, {counted(family.n_problems, 'problem')}")
         for caption, table in tables(family, rates.settings):
             lines += ["", *([caption, ""] if caption else []), table.markdown()]
         lines.append("")
@@ -72,7 +73,7 @@ def page(rates: MeasuredRates, svg: str) -> str:
     parts = [f'<p class="lead">{escape(LEAD)}</p>', f'<p class="bad">{escape(QUICK)}</p>' if rates.quick else ""]
     parts += [picture(svg)]
     for family in rates.families:
-        parts.append(f"<h2>{escape(family.name)}, {family.n_problems} problems</h2>")
+        parts.append(f"<h2>{escape(family.name)}, {counted(family.n_problems, 'problem')}</h2>")
         for caption, table in tables(family, s):
             parts += [f"<p>{escape(caption)}</p>" if caption else "", table.html()]
     return whole_page("Samples for a small gradient", "\n".join([*parts, "<h2>Settings</h2>", facts_table(facts)]))
