@@ -81,13 +81,12 @@ def read_models(paths: tuple[Path, ...]) -> dict[str, Any]:
         try:
             models[name] = LinearQ.load(path)
         except ValueError as error:
-            if str(error).startswith("encoder is missing"):
+            if str(error).startswith(f"{path}: encoder is missing"):
                 raise ValueError(
                     f"{path} was saved with a transformer that no file can bring back: decide in Python, "
                     "with gqlab.LinearQ.load(path, encoder=...)"
                 ) from None
-            named = str(error) if str(path) in str(error) else f"{path} is no model, or damaged: {error}"
-            raise ValueError(named) from None
+            raise
     return models
 
 
