@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from gqlab.lab import check
     from gqlab.lab.check import Trajectory, trajectory
     from gqlab.lab.curves import compare_plot
+    from gqlab.lab.efficiency import Efficiency, efficiency
     from gqlab.lab.floor import Floor, floor
     from gqlab.lab.results import RunResult
     from gqlab.lab.rollout import sampled_reward
@@ -85,6 +86,7 @@ LAZY = {
     "CheckpointCallback": "gqlab.learn.agent.callbacks",
     "Decay": "gqlab.algorithms.schedules",
     "Decision": "gqlab.judge.decision",
+    "Efficiency": "gqlab.lab.efficiency",
     "EpsilonGreedy": "gqlab.operators",
     "EvalCallback": "gqlab.learn.agent.callbacks",
     "Evaluation": "gqlab.learn.playing",
@@ -137,6 +139,7 @@ LAZY = {
     "collect": "gqlab.data",
     "compare_plot": "gqlab.lab.curves",
     "decide": "gqlab.judge.deciding",
+    "efficiency": "gqlab.lab.efficiency",
     "evaluate": "gqlab.learn.playing",
     "fit": "gqlab.learn.fit.fit",
     "floor": "gqlab.lab.floor",
@@ -205,6 +208,7 @@ __all__ = [
     "CheckpointCallback",
     "Decay",
     "Decision",
+    "Efficiency",
     "EpsilonGreedy",
     "EvalCallback",
     "Evaluation",
@@ -256,6 +260,7 @@ __all__ = [
     "collect",
     "compare_plot",
     "decide",
+    "efficiency",
     "evaluate",
     "fit",
     "floor",

@@ -11,6 +11,7 @@ import pytest
 
 import gqlab as gq
 from conftest import assert_close
+from gqlab.lab.floor import count_samples, empirical_objective, known_shares
 from gqlab.samples.random import BATCH_INDEX, below, stream_key, word
 from helpers import family_loops
 
@@ -115,6 +116,70 @@ def test_least_squares_is_the_stationary_point_of_its_samples(kind, radius):
     assert stationary or np.isfinite(radius)
     assert_close(result.theta[0], theta, 1e-10 if stationary else 1e-4)
     assert np.abs(result.omega[0, -1] - omega).max() <= (1e-10 if stationary else 1e-4)
+
+
+KNOWN = gq.LeastSquaresGreedyGQ(first=20, growth=1.5, behavior="known")
+
+
+def known_slope(problem: gq.Problem, n: int, seed: int, run: int, theta: np.ndarray) -> float:
+    """‖∇Ĵ‖ of the objective of π_b P̂, made in NumPy, whose μ̂ comes from elimination."""
+    shares = known_shares(problem, count_samples(problem, [n], seed, [run])[0])
+    return float(np.linalg.norm(empirical_objective(problem, shares).gradient(theta[None, None])))
+
+
+@pytest.mark.parametrize("kind", ["garnet", "terminal"])
+def test_least_squares_that_know_the_behaviour_are_the_stationary_point_of_its_chain(kind):
+    problem = problem_of(kind)
+    result = gq.run(problem, KNOWN, 2000, n_runs=3, seed=4, record_every=1)
+    plain = gq.run(problem, gq.LeastSquaresGreedyGQ(first=20, growth=1.5), 2000, n_runs=3, seed=4, record_every=1)
+    moments = KNOWN.moments(2001)
+    for run in range(3):
+        slopes = [known_slope(problem, n, 4, run, result.theta[run, n]) for n in moments]
+        assert max(slopes) < 1e-10, slopes
+    early, late = moments[0], moments[-1]
+    assert np.abs(result.theta[:, late] - plain.theta[:, late]).max() > 1e-4
+    counts = count_samples(problem, [early], 4, range(3))[0]
+    unsure = [k for k in range(3) if np.allclose(known_shares(problem, counts)[k], counts[k] / early)]
+    for run in unsure:  # some action has not been tried: the plain form
+        assert_close(result.theta[run, early], plain.theta[run, early], 1e-8)
+
+
+def test_least_squares_that_know_the_behaviour_resume_and_share_a_call():
+    small = problem_of("garnet")
+    mdp = gq.garnet(n_states=9, n_actions=3, branching=4, seed=1)
+    large = gq.Problem(mdp, gq.random_features(mdp, dim=4))
+    grid = gq.grid([large, small, large], KNOWN, 300, n_runs=2)
+    for problem, result in zip([large, small, large], grid.results, strict=True):
+        again = gq.run(problem, KNOWN, 700, resume=result)
+        whole = gq.run(problem, KNOWN, 700, n_runs=2)
+        assert np.array_equal(again.theta, whole.theta)
+        assert set(whole.memory) == {"theta", "theta_start", "next", "next_anew", "count", "mu"}
+        assert whole.memory["count"].shape == (2, len(problem.exact.transitions.s))
+        assert_close(whole.memory["mu"].sum(axis=1), np.ones(2), 1e-12)
+
+
+def test_a_chain_of_period_two_settles_too():
+    P = np.zeros((4, 3, 4))
+    P[:2, :, 2:], P[2:, :, :2] = 0.5, [0.3, 0.7]
+    mdp = gq.FiniteMDP(P, np.random.default_rng(0).normal(size=(4, 3)), 0.9)
+    problem = gq.Problem(mdp, gq.random_features(mdp, dim=4), target=gq.Softmax(1.0))
+    result = gq.run(problem, KNOWN, 1000, n_runs=1, seed=1, record_every=1)
+    last = int(KNOWN.moments(1001)[-1])
+    assert known_slope(problem, last, 1, 0, result.theta[0, last]) < 1e-9
+
+
+def test_knowing_the_behaviour_needs_a_problem():
+    assert repr(KNOWN).endswith("behavior='known')")
+    assert "behavior" not in gq.LeastSquaresGreedyGQ().to_dict()
+    data = gq.collect("FrozenLake-v1", n_steps=50, seed=0)
+    for call in (
+        lambda: gq.fit(data, gq.OneHot(16), KNOWN, discount=0.9),
+        lambda: gq.Agent("CartPole-v1", gq.Fourier(1), KNOWN),
+        lambda: gq.run(problem_of("garnet"), KNOWN, 100, n_runs=1, device="cuda"),
+    ):
+        with pytest.raises(ValueError, match=r"which needs .* does not offer that") as caught:
+            call()
+        assert "\n" not in str(caught.value)
 
 
 # --- Special cases --------------------------------------------------------------------------------------------------
@@ -222,6 +287,7 @@ def test_what_the_members_cost():
         (lambda: gq.StreamingGreedyGQ(first=0), "first is 0"),
         (lambda: gq.StreamingGreedyGQ(growth=1.0), "growth is 1.0, expected a finite number above 1"),
         (lambda: gq.LeastSquaresGreedyGQ(growth=float("nan")), "growth is nan"),
+        (lambda: gq.LeastSquaresGreedyGQ(behavior="half"), "behavior is 'half', expected one of 'unknown', 'known'"),
         (lambda: gq.NestedGreedyGQ(inner_steps=0), "inner_steps is 0"),
         (lambda: gq.NestedGreedyGQ(batch_size=1.5), "batch_size is 1.5"),
         (lambda: gq.SAGAGreedyGQ(eta_theta=-1.0), "eta_theta is -1.0"),
@@ -229,7 +295,7 @@ def test_what_the_members_cost():
         (lambda: gq.check.batch_indices(gq.VRGreedyGQ(growth=2.0), 9000), "has growing batches"),
         (lambda: gq.check.batch_indices(gq.NestedGreedyGQ(), 9000), "has no batches"),
     ],
-    ids=range(13),
+    ids=range(14),
 )
 def test_bad_parameters_get_one_line(make, message):
     with pytest.raises(ValueError, match=message) as caught:

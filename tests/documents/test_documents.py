@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import re
 import subprocess
 import sys
@@ -135,6 +136,20 @@ def test_the_reference_has_every_public_name_and_none_that_is_gone():
     public = {f"gqlab.{name}": getattr(gqlab, name) for name in gqlab.__all__}
     public |= {f"gqlab.theory.{name}": getattr(gqlab.theory, name) for name in gqlab.theory.__all__}
     assert {name for name, thing in public.items() if callable(thing)} - documented() == set()
+
+
+def test_what_public_functions_return_is_documented_too():
+    classes = {
+        name for path in (ROOT / "src").rglob("*.py") for name in re.findall(r"^class (\w+)", path.read_text(), re.M)
+    }
+    known = {name.rpartition(".")[2] for name in documented()}
+    for name in documented():
+        _, _, last = name.rpartition(".")
+        owner = gqlab.theory if name.startswith("gqlab.theory.") else gqlab
+        function = getattr(owner, last, None)
+        if inspect.isfunction(function):
+            returned = set(re.findall(r"\w+", str(inspect.signature(function).return_annotation))) & classes
+            assert returned <= known, name
 
 
 def test_no_document_or_source_names_a_path_of_a_machine_or_an_index():

@@ -22,6 +22,7 @@ from gqlab.engine import code_folder
 from gqlab.lab.execute import PLACES
 
 PACKAGE = Path(gqlab.__file__).parent
+ROOT = PACKAGE.parents[1]
 SOURCES = sorted(PACKAGE.rglob("*.py"))
 #: The engine and its parts; the theory, the paper's experiments and the command line have rules of their own.
 ENGINE = [path for path in SOURCES if not {"theory", "paper", "cli"} & set(path.relative_to(PACKAGE).parts)]
@@ -80,7 +81,7 @@ def test_no_module_imports_what_imports_it():
 
 
 def every_import(path: Path) -> set[str]:
-    """The modules of gqlab that a file imports at all: in functions and for its types too."""
+    """The modules of gqlab that a file imports at all: in functions, for its types and by name too."""
     found = set()
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
@@ -88,6 +89,8 @@ def every_import(path: Path) -> set[str]:
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, path
             found |= {f"{node.module}.{alias.name}" for alias in node.names} & MODULES or {str(node.module)}
+        elif isinstance(node, ast.Call) and ast.unparse(node.func) == "import_module":
+            found |= {text.value for text in node.args if isinstance(text, ast.Constant)}
     return {name for name in found if name.partition(".")[0] == "gqlab"}
 
 
@@ -120,9 +123,28 @@ def test_imports_between_rooms_have_no_cycle():
             graph.setdefault(room, set()).update(rooms)
     order = list(TopologicalSorter(graph).static_order())  # CycleError names the circle
     assert set(order) == {path.name for path in PACKAGE.iterdir() if (path / "__init__.py").is_file()}
-    text = (PACKAGE.parents[1] / "CONTRIBUTING.md").read_text()
-    drawn = [name for name in re.findall(r"^      (\w+)/ ", text, flags=re.M) if name in graph]
+    drawn = [name for name in re.findall(r"^      (\w+)/ ", the_map(), flags=re.M) if name in graph]
     assert [(a, b) for a in graph for b in graph[a] if drawn.index(b) > drawn.index(a)] == []  # the map's order
+
+
+def the_map() -> str:
+    """The rooms as CONTRIBUTING.md lists them."""
+    [found] = re.findall(r"^    src/gqlab/ .*\n(?:      .*\n)+", (ROOT / "CONTRIBUTING.md").read_text(), flags=re.M)
+    return str(found)
+
+
+def test_the_map_has_every_room_and_is_short_enough_to_read():
+    rooms = {path.parent.name for path in SOURCES if path.name == "__init__.py"} - {"gqlab"}
+    assert set(re.findall(r"\b(\w+)/(?=[ ,])", the_map())) - {"gqlab"} == rooms
+    assert the_map().count("\n") <= 60
+
+
+def test_the_tests_are_laid_out_as_the_rooms_are():
+    rooms = {path.parent.name for path in SOURCES if path.name == "__init__.py" and path.parent.parent == PACKAGE}
+    folders = {path.parent.name for path in (ROOT / "tests").glob("*/test_*.py")}
+    assert folders - rooms == {"documents", "fuzz", "property", "site", "statistical"}
+    assert rooms - folders == {"estimators", "rules"}  # tested where they run
+    assert not list((ROOT / "tests").glob("test_*.py"))
 
 
 def test_the_top_of_the_package_holds_no_modules_but_its_own():
@@ -216,7 +238,7 @@ def test_a_class_has_a_name_of_its_own():
 
 def test_a_name_that_was_given_up_is_answered_by_the_new_one():
     assert {"sweep": "vary", "open_sweep": "open_grid", "sweeps": "tasks"}.items() <= gqlab.RENAMED.items()
-    changes = (PACKAGE.parents[1] / "CHANGELOG.md").read_text().partition("\n## 0.1.0")[0]
+    changes = (ROOT / "CHANGELOG.md").read_text().partition("\n## 0.1.0")[0]
     for old, new in gqlab.RENAMED.items():
         with pytest.raises(AttributeError, match=rf"^gqlab\.{old} is called gqlab\.{re.escape(new)} now$"):
             getattr(gqlab, old)
@@ -227,7 +249,7 @@ def test_a_name_that_was_given_up_is_answered_by_the_new_one():
 
 def test_the_version_is_behind_the_last_release():
     """Where there are changes that are not released, the version is none of a release: files and bug reports name it."""
-    changes = (PACKAGE.parents[1] / "CHANGELOG.md").read_text()
+    changes = (ROOT / "CHANGELOG.md").read_text()
     last = re.findall(r"^## (\d[\d.]*)", changes, re.MULTILINE)[0]
     assert "\n## Unreleased\n\n###" in changes
     number, dev, _ = gqlab.__version__.partition(".dev")

@@ -66,7 +66,8 @@ def plain_solve(chunk, x, x_after, pi, pi_after, discount, c, extremes):
         w2, v = phi @ u2, w + lam * (phi @ u2)
         moved_gain = w * (target - X @ refined) + lam * w2 * delta
         moved_gain += lam**2 * u2 @ big_c * (r - v0 * (1 - discount * live)) / (1 - discount * live).sum()
-        variance = V0.var(ddof=1) / m + (moved**2).sum() + (w**2 * h).sum() * sigma2 + prior
+        shrunk_by = lam * u @ (theta - v0 * big_c)
+        variance = V0.var(ddof=1) / m + (moved**2).sum() + (w**2 * h).sum() * sigma2 + prior + shrunk_by**2
         sums = np.array([moved_gain[i : j + 1].sum() for i, j in zip(first, last, strict=True)])
         psi = begin @ refined + lost_first * value + m * (sums - sums.mean())
         gain = psi - G
@@ -74,7 +75,7 @@ def plain_solve(chunk, x, x_after, pi, pi_after, discount, c, extremes):
         return SimpleNamespace(
             value=V0.mean(), se=np.sqrt(variance), gain=gain.mean(), gain_se=np.sqrt(gain_variance), lam=lam,
             unsupported=lam * u @ big_c, ess=w.sum() ** 2 / (w**2).sum(), theta=theta, now=G.mean(), psi=psi, moved=moved, moved_gain=moved_gain, phi=phi, ahead=X, target=target, begin=begin,
-            shares=1 - discount * live, c=big_c,
+            shares=1 - discount * live, c=big_c, u=u, shrunk_by=shrunk_by,
         )  # fmt: skip
 
     def kept(x, p):
@@ -85,6 +86,8 @@ def plain_solve(chunk, x, x_after, pi, pi_after, discount, c, extremes):
     plain = answer(after, begin, np.zeros(n), np.zeros(m), 0.0)
     inner, lost = kept(x_after, pi_after)
     outer, lost_first = kept(x[first], pi[first])
+    comes = plain.u @ phi.T @ (discount * lost * live) + lost_first.mean()  # Σ γ^t P(a pair hardly seen at t)
+    plain.moves = abs(comes) * (extremes[1] - extremes[0]) / plain.se
     plain.bracket = [answer(inner * live[:, None], outer, lost * live, lost_first, value) for value in extremes]
     return plain
 

@@ -198,8 +198,10 @@ def test_a_small_chain_is_a_graph():
         (lambda p, r: p.plot(shape="ab"), r"shape is 'ab', expected \(rows, columns\)"),
         (lambda p, r: p.plot([1.0]), r"theta has shape \(1,\), expected \(4,\)"),
         (lambda p, r: replace(r, problem=None).plot(), "metric is 'gradient', which was not watched and needs the problem: use result.with_problem"),
-        (lambda p, r: r.plot(p), r"metric is Problem\(.*\): a result knows its problem, give a metric such as 'gradient' alone"),
-        (lambda p, r: gq.compare_plot({"a": r}, p), r"metric is Problem\(.*\): a result knows its problem"),
+        (lambda p, r: r.plot(p), r"^plot\(\): a result knows its problem, leave it out$"),
+        (lambda p, r: r.plot(p, "mspbe"), r"^plot\(\): a result knows its problem, leave it out$"),
+        (lambda p, r: r.floor_multiple(p), r"^floor_multiple\(\): a result knows its problem, leave it out$"),
+        (lambda p, r: gq.compare_plot({"a": r}, p, "mspbe"), r"^compare_plot\(\): a result knows its problem, leave it out$"),
         (
             lambda p, r: gq.compare_plot({"a": r, "b": replace(r, problem=None, watched=watched(np.ones((11, 5))))}),
             r"results\['b'\] was loaded without its problem, but the first knows its own: gradient would mean two things",

@@ -23,6 +23,10 @@ from gqlab.studies.agents.benchmark import AgentBenchmark
 from gqlab.studies.agents.design import QUICK
 from gqlab.studies.compare import design
 from gqlab.studies.compare.leaderboard import Leaderboard
+from gqlab.studies.decisions.design import DecisionDesign
+from gqlab.studies.decisions.study import Decisions
+from gqlab.studies.fits.runs import QUICK_LOGS
+from gqlab.studies.fits.study import FitStudy
 from gqlab.studies.logs.runs import QUICK_SEEDS
 from gqlab.studies.logs.study import LogStudy
 from gqlab.grids.description import RUNS_CELLS, code_digest
@@ -31,10 +35,13 @@ from gqlab.studies.paper.experiments import EXPERIMENTS
 from gqlab.studies.paper.reproduction import Reproduction
 from gqlab.studies.rates.design import QUICK as QUICK_RATES
 from gqlab.studies.rates.rates import RatesStudy
+from gqlab.studies.replay.design import QUICK as QUICK_REPLAY
+from gqlab.studies.replay.study import ReplayStudy
 
 problems = design.Problems("garnet", design.QUICK.seeds)
 studies = [Leaderboard("", problems, design.LINEUP, design.QUICK), AgentBenchmark(QUICK), LogStudy(QUICK_SEEDS)]
 studies += [RatesStudy(QUICK_RATES, 0, True), Reproduction(EXPERIMENTS[:2], Request(quick=True))]
+studies += [Decisions(DecisionDesign(True)), FitStudy(QUICK_LOGS), ReplayStudy(QUICK_REPLAY)]
 keys = {study.name: [call.key for call in study.calls()] for study in studies}
 print(json.dumps(keys | {"sweep": [code_digest(RUNS_CELLS, gq.GreedyGQ)]}))
 """
@@ -76,24 +83,25 @@ def keys(sources) -> dict[str, list[str]]:
     found = executed(sources, KEYS)
     assert isinstance(found, dict)
     counts = {name: len(set(each)) for name, each in found.items()}
-    assert counts["rates"] > 3
-    assert counts["reproduce"] > 10
+    assert min(counts[name] for name in ("rates", "reproduce", "decisions", "fits", "replay")) > 3
     assert [counts[name] for name in ("compare", "agents", "logs", "sweep")] == [83, 40, 7, 1]
     return found
 
 
 REMARK = "from __future__", "# a remark\nfrom __future__"
-ALL = {"compare", "agents", "logs", "rates", "reproduce", "sweep"}
+ALL = {"compare", "agents", "logs", "fits", "decisions", "replay", "rates", "reproduce", "sweep"}
 
 #: A file, what is changed in it, and what depends on that.
 CHANGES = [
     ("exact/objective.py", "return self.correction(q", "return 3 * self.correction(q", ALL),
-    ("learn/agent/agent.py", '"""An agent', '"""The agent', {"agents"}),
+    ("learn/agent/agent.py", '"""An agent', '"""The agent', {"agents", "replay"}),
     ("cli/doctor.py", *REMARK, set()),
     ("plots/style.py", '"#', '"#1', set()),  # a colour
 ]
 MORE = [
-    ("learn/fit/fit.py", *REMARK, {"logs"}),
+    ("learn/fit/fit.py", *REMARK, {"logs", "fits", "decisions"}),
+    ("judge/deciding.py", *REMARK, {"decisions"}),
+    ("studies/decisions/report.py", *REMARK, set()),
     ("engine/loop.py", *REMARK, ALL),
     ("cli/theory.py", *REMARK, set()),
     ("studies/compare/figure.py", "COLOURS = ", "COLOURS = 2 * ", set()),

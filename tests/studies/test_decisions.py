@@ -10,8 +10,8 @@ from gqlab.judge.bound import efficiency_bound
 from gqlab.studies.decisions import measure, rivals
 from gqlab.studies.decisions.design import CRITERIA, DISCOUNTS, SIZES, Criterion, DecisionDesign
 from gqlab.studies.decisions.logs import make_log, rows_per_episode
-from gqlab.studies.decisions.problems import FINITE, NUMERIC, SHIFTS, finite, numeric
-from gqlab.studies.decisions.statistics import pessimism_gains, verdict_shares
+from gqlab.studies.decisions.problems import FINITE, NUMERIC, SHIFTS, cliff, finite, numeric
+from gqlab.studies.decisions.statistics import cell_of, pessimism_gains, verdict_shares
 from gqlab.studies.decisions.study import Decisions
 
 
@@ -112,6 +112,7 @@ def test_what_pessimism_adds_is_paired_and_a_gain_is_no_lower_than_its_least():
     np.testing.assert_allclose(found["worse"], [1 / 3] * 3)
     assert found["added"].mean == pytest.approx((1.5 + 0.0 - 0.25) / 3)
     assert found["added"].low < 0 < found["added"].high
+    assert found["added to usual"].mean == pytest.approx(0.4 / 3)
 
 
 def test_criteria_can_fail():
@@ -133,3 +134,25 @@ def test_every_call_of_the_design_is_there_once():
     pessimism = [call.arguments for call in calls if call.function is measure.pessimism]
     assert sorted({arguments[1:4] for arguments in pessimism}) == [(0.02, 5_000, 20), (0.4, 5_000, 20)]
     assert len(pessimism) == 2 * len(FINITE)
+
+
+def test_a_walk_along_a_cliff_has_no_chance_in_it():
+    """Along the edge: up, six to the right and down again, 8 steps that cost 1 each; a fall costs 35."""
+    problem = cliff(7, 3, 35.0, 0.95, 120)
+    assert problem.value(problem.best) == pytest.approx(-(1 - 0.95**8) / 0.05)
+    assert problem.mdp.reward.min() == -35
+    assert set(np.unique(problem.mdp.transition)) == {0.0, 1.0}
+    log = make_log(problem, 2000, [5]).to_chunk()
+    fell = np.flatnonzero(log.rewards == -35)
+    assert (log.next_observations[fell] == 14).all()
+    assert not log.terminated[fell].any()
+
+
+def test_where_nothing_is_random_there_is_no_bound_to_compare_with():
+    estimates = np.tile([1.0, 0.9, 1.1, 0.0, -0.1, 0.1, 0, 500, 0], (3, 1))
+    found = cell_of(estimates, np.tile([1.0, 0.9, 1.1], (3, 2)), np.array([0.0, 0.0, 1.0, 0.0]), 500)
+    assert found["coverage"] == found["gain coverage"] == 1
+    assert np.isnan([found["rmse"], found["width"], found["fqe rmse"], found["gain rmse"]]).all()
+    random = cell_of(estimates, np.tile([1.0, 0.9, 1.1], (3, 2)), np.array([1.0, 1.0, 1.0, 0.0]), 100)
+    assert random["rmse"] == 0
+    assert random["width"] == random["wpdis width"] == pytest.approx(0.2 / (2 * 1.959964 * 0.1))

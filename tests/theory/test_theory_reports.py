@@ -126,6 +126,14 @@ def test_steps_keep_the_shell_that_the_theorem_needs() -> None:
     assert "least bound" not in str(report)
 
 
+def test_old_names_of_parameters_are_answered_with_the_new_ones() -> None:
+    c = sharp_constants(benign_problem(), 1.0)
+    with pytest.raises(TypeError, match=r"^largest_eta_theta\(\): M is called batch_size now$"):
+        gq.theory.largest_eta_theta(c, "interior", M=3)
+    with pytest.raises(TypeError, match=r"^best_steps\(\): T is called n_epochs now$"):
+        gq.theory.best_steps(c, "interior", batch_size=3, T=3, start=(1.0, 1.0))
+
+
 def test_the_paper_s_theorem_wants_omega_to_begin_in_the_ball() -> None:
     algorithm = gq.VRGreedyGQ(3e-5, 1.5e-3, 10_000, radius=1.0)
     report = gq.theory.analyse(benign_problem(), algorithm, 1, theta0=[0.0, 0.0], omega0=[3.0, 0.0], radius_omega=5.0)
@@ -228,7 +236,7 @@ def test_the_command_s_options(capsys: pytest.CaptureFixture[str]) -> None:
     values = json.loads(capsys.readouterr().out)
     assert values["sampling"] == "iid"
     assert values["radius_omega"] == pytest.approx(values["sharp"]["omega_star"]["value"])
-    assert [statement["name"] for statement in values["statements"]] == ["interior", "projected"]
+    assert [statement["name"] for statement in values["statements"]] == ["interior", "projected", "plug-in"]
     assert values["tried"]["attempts"][0]["on_sphere"] > 0
     main(["theory", "garnet", "--algorithm", "greedy-gq", "--epsilon", "0.1", "--radius-omega", "proved"])
     out = capsys.readouterr().out

@@ -15,9 +15,11 @@ import numpy as np
 
 from gqlab.algorithms.base import Algorithm, Counts, OwnRadius
 from gqlab.algorithms.greedy_gq import Epochs
+from gqlab.algorithms.places import Way
 from gqlab.algorithms.schedules import StepSize
 from gqlab.estimators.averaged import Averaged
 from gqlab.estimators.epochs import GROWTH_UNIT
+from gqlab.estimators.known_behavior import KnownBehavior
 from gqlab.estimators.least_squares import LeastSquares
 from gqlab.estimators.needs import Need
 from gqlab.estimators.nested import Nested
@@ -268,13 +270,19 @@ class NestedGreedyGQ(OwnRadius):
         return self.inner_steps + self.batch_size
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class LeastSquaresGreedyGQ(Moments):
     """The stationary point of the samples' own J, by Newton's method on sufficient statistics.
 
     Each sample adds to C, b and K (d² + dS + d numbers); when n reaches first·growth^k, J is descended from the last θ,
     and whenever n has doubled from θ₀ too: the better stationary point is taken. There is no step size to choose. It
     runs on the CPU, and a step of Newton's costs some d³ + S·A·d² operations: a method for d up to some hundred.
+
+    With ``behavior="known"`` it reads the behaviour policy of the problem, and estimates only the transitions of the
+    states: from counts of (s, a, s') and the stationary distribution of π_b P̂. It needs every action of every state
+    that was met, and is the plain form before. For :func:`gqlab.run` and :func:`gqlab.grid`: a log knows the
+    probability of the action that was taken alone. It keeps a count for each transition, and gains what
+    :func:`gqlab.efficiency` says.
 
     Examples
     --------
@@ -289,10 +297,23 @@ class LeastSquaresGreedyGQ(Moments):
 
     estimator: ClassVar[type] = LeastSquares
     solves: ClassVar[Need | None] = Need.SUMS
+    later: ClassVar[tuple[str, ...]] = ("behavior",)
 
     first: int = 100
     growth: float = 1.02
     radius: float = math.inf
+    behavior: str = "unknown"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        checks.one_of("behavior", self.behavior, ("unknown", "known"))
+        if self.behavior == "known":
+            object.__setattr__(self, "estimator", KnownBehavior)
+
+    @property
+    def ways(self) -> tuple[Way, ...]:
+        """By sums as well, where the behaviour policy is not used."""
+        return tuple(way for way in super().ways if self.behavior == "unknown" or way.estimator is not None)
 
     @property
     def eta_theta(self) -> StepSize:  # type: ignore[override]

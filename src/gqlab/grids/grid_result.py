@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from gqlab.grids import grid_table
 from gqlab.lab import frames, metrics
 from gqlab.lab.metrics import Metric
-from gqlab.lab.results import RunResult
+from gqlab.lab.results import RunResult, knows_problem
 from gqlab.support import checks
 
 
@@ -109,6 +109,7 @@ class GridResult:
                 keep[:] = False
         return self._cells(np.flatnonzero(keep))
 
+    @knows_problem
     def best(
         self,
         metric: Metric = "gradient",
@@ -162,6 +163,7 @@ class GridResult:
         out = self._cells(np.array(sorted(chosen), dtype=np.intp))
         return GridResult(out.results, {**out.labels, "score": means[sorted(chosen)]})
 
+    @knows_problem
     def plot(
         self,
         metric: Metric = "gradient",
@@ -206,6 +208,7 @@ class GridResult:
         names = None if by is None else self._names("by", by)
         return grid_plot(self, self._metric(metric), x=x, by=names, band=band, ax=ax)
 
+    @knows_problem
     def to_dataframe(self, metrics: str | Iterable[str] = (), *, iterates: bool = True) -> Any:
         """A ``pandas.DataFrame`` in long form: one row for each record of each run of each cell, with its labels.
 
@@ -244,6 +247,7 @@ class GridResult:
 
         return export_parquet(self, path)
 
+    @knows_problem
     def to_xarray(self, metrics: str | Iterable[str] = ()) -> Any:
         """An ``xarray.Dataset``, the results along an axis ``cell`` with the labels as its coordinates.
 

@@ -233,7 +233,7 @@ def _rows(
         for one, z in zip(estimates, misfits, strict=True)
     ]
     compared = [p for p in range(len(names)) if p != base]
-    verdicts = holm([(estimates[p].gains[0].tail(), estimates[p].gains[0].other_tail()) for p in compared], 1 - sure)
+    verdicts = holm([estimates[p].gain_tails() for p in compared], 1 - sure)
     adjusted = dict(zip(compared, verdicts, strict=True))
     out = {}
     for p, name in enumerate(names):
@@ -242,6 +242,8 @@ def _rows(
         alone = BETTER if gain_low > 0 else WORSE if gain_high < 0 else CANNOT_SAY
         verdict = CANNOT_SAY if gates[p] or p == base else adjusted[p]
         notes = [*gates[p], *(["It is what the others are compared with."] if p == base else [])]
+        if one.bracketed and not one.thin:
+            notes.append("What it does in places was hardly seen, and matters: the interval spans what rewards allow.")
         if not gates[p] and p != base and alone != verdict:
             notes.append(
                 f"Its own bounds say {alone}; of {len(compared)} policies one may look so by chance, and Holm's "

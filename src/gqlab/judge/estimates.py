@@ -14,9 +14,9 @@
     gain = x₀ᵀθ₂ − mean G,  its variance that of ψ − G over m, plus the terms of leverage and prior
 
 Σ wδ = λ uᵀ(θ − v0 c) is what shrinking moved the value by, to first order: all of its error where nothing is random.
-V_b is the on-policy solve, and w_b what the states behind the cuts weigh in it. Where the log is thin, or pairs that
-were hardly seen may matter, the policy is solved for twice more, such pairs valued at the least and at the most that
-rewards allow; the interval is the hull of the three.
+V_b is the on-policy solve, and w_b what the states behind the cuts weigh in it. Where the log is thin, or in a table
+pairs that were hardly seen may matter, the policy is solved for twice more, such pairs valued at the least and at the
+most that rewards allow; the interval is the hull of the three.
 """
 
 from __future__ import annotations
@@ -73,9 +73,8 @@ class StudentInterval:
 class Estimate:
     """What the log says of one policy."""
 
-    values: tuple[
-        StudentInterval, ...
-    ]  # the solve; where the log is thin, those with the least and the most values too
+    #: The solve; where the log lacks rows, those with the least and the most values of what was hardly seen, too.
+    values: tuple[StudentInterval, ...]
     gains: tuple[StudentInterval, ...]
     effective_rows: float
     unsupported: float
@@ -88,9 +87,14 @@ class Estimate:
         """Whether too little of the answer comes from rows."""
         return is_thin(self.unsupported, self.effective_rows)
 
+    @property
+    def bracketed(self) -> bool:
+        """Whether the intervals span what pairs that were hardly seen may be worth."""
+        return len(self.values) > 1
+
     def with_bracket(self, values: tuple[StudentInterval, ...], gains: tuple[StudentInterval, ...]) -> Estimate:
         """The same, with the intervals of further solves."""
-        return replace(self, values=values, gains=gains)
+        return replace(self, values=self.values + values, gains=self.gains + gains)
 
     def value_range(self, confidence: float) -> tuple[float, float]:
         """The two-sided interval of the value."""
@@ -100,6 +104,10 @@ class Estimate:
     def gain_range(self, confidence: float) -> tuple[float, float]:
         """Bounds of the gain, each one-sided."""
         return min(one.bound(1 - confidence) for one in self.gains), max(one.bound(confidence) for one in self.gains)
+
+    def gain_tails(self) -> tuple[float, float]:
+        """The probabilities of so large, and of so small, a gain where there is none: the largest of the intervals."""
+        return max(one.tail() for one in self.gains), max(one.other_tail() for one in self.gains)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""From a log to estimates: two passes over its rows, a solve for each policy, and two more where the log is thin."""
+"""From a log to estimates: two passes over its rows, a solve for each policy, and two more where it lacks rows."""
 
 from __future__ import annotations
 
@@ -29,7 +29,6 @@ from gqlab.learn.fit.shared_fit import InOrder
 from gqlab.learn.fit.shrunk import Gram, Shrunk, System, constant, extremes, shrunk
 from gqlab.support.checks import FloatArray
 from gqlab.tasks.base import Engine, Task
-
 
 #: Pairs that were hardly seen are bracketed where they may move a value by so many of its standard errors: less than
 #: that costs an interval of 95 % less than one hundredth of its coverage.
@@ -83,6 +82,7 @@ class Estimator:
     def estimates(self, base: int | None = None) -> Estimates:
         """Everything; gains are over policy ``base``, or over what runs now."""
         self.sum_up()
+        n = self.seen.n_rows
         behavior, u_tail = self.solve_behavior()
         solved = [self.solve(p, sums) for p, sums in enumerate(self.policy_sums)]
         now, returns, sides = self.residuals(solved, base, (behavior.theta, u_tail))
@@ -91,10 +91,13 @@ class Estimator:
         if bracketed:
             _, _, more = self.residuals(bracketed, None, (behavior.theta, u_tail))
             for one, side in zip(bracketed, more, strict=True):
-                p = one.policy
                 wide = self.estimate(one, side, base, sides, returns)
-                both = first[p].values + wide.values, first[p].gains + wide.gains
-                first[p] = first[p].with_bracket(*both)
+                first[one.policy] = first[one.policy].with_bracket(
+                    wide.values, () if one.policy == base else wide.gains
+                )
+                if one.policy == base:  # what the others are compared with is as uncertain
+                    for p in set(range(len(first))) - {base}:
+                        first[p] = first[p].with_bracket((), (gain_of(sides[p], side, self.gram, self.c, n),))
         return Estimates(now, first, behavior.theta)
 
     # --- Systems -----------------------------------------------------------------------------------------------------
@@ -163,9 +166,10 @@ class Estimator:
     def bracket(self, solved: list[Solved], first: list[Estimate]) -> list[Solved]:
         """Policies again, with pairs that were hardly seen at the least and at the most that rewards allow.
 
-        Those of which the log is thin, and those that come to such pairs so often that it matters.
+        Those of which the log is thin. Where a state has one feature nothing is known of such a pair, not even from
+        others like it: there also those that come to such pairs so often that it matters.
         """
-        inverses = {one.policy: one.inverse for one in solved if self.may_be_unseen(one.inverse)}
+        inverses = {p: solved[p].inverse for p, one in enumerate(first) if one.thin or self.may_be_unknown(one.inverse)}
         sums: dict[int, Any] = dict.fromkeys(inverses)
         for part in self.each(passes.kept_pass, inverses) if inverses else ():
             sums = {p: added(total, part[p]) for p, total in sums.items()}
@@ -176,9 +180,9 @@ class Estimator:
             for extreme in self.extremes
         ]
 
-    def may_be_unseen(self, inverse: FloatArray) -> bool:
-        """Whether some pair may have been hardly seen: certain where a state has one feature."""
-        return inverse.ndim == 3 or bool((inverse * self.m.features.value**2 > UNSEEN).any())
+    def may_be_unknown(self, inverse: FloatArray) -> bool:
+        """Whether states have one feature, and some pair was hardly seen."""
+        return inverse.ndim == 2 and bool((inverse * self.m.features.value**2 > UNSEEN).any())
 
     def matters(self, one: Solved, sums: PolicyMoments, found: Estimate) -> bool:
         """Whether pairs that were hardly seen, at such values as rewards allow, may move the value by LEAST_MOVE."""

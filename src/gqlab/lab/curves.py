@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from gqlab.lab import metrics
 from gqlab.lab.frames import COUNTS
 from gqlab.lab.metrics import Metric
-from gqlab.lab.results import RunResult
+from gqlab.lab.results import RunResult, knows_problem
 from gqlab.plots.curves import Line, draw
 from gqlab.support import checks
 from gqlab.support.checks import FloatArray
@@ -27,6 +27,7 @@ def result_plot(result: RunResult, metric: Any, *, x: str, band: float, label: s
     return _compare({label: result}, metric, x, band, ax)
 
 
+@knows_problem
 def compare_plot(
     results: Mapping[str, RunResult],
     metric: Metric = "gradient",

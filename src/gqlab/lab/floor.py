@@ -1,8 +1,10 @@
-"""The statistical floor: what the samples of a run allow, whatever the algorithm.
+"""The statistical floor: what the samples of a run allow an algorithm that does not know the behaviour policy.
 
 Form the objective from the samples that a run has seen (their counts in place of D and P), find its stationary point,
 and take the exact ‖∇J‖² there. It falls like 1/n, and is the natural unit for the error of every algorithm that saw the
-same samples. It is not a lower bound: a method that has not yet moved along a flat direction can lie below it.
+same samples. It is not a lower bound on a run: a method that has not yet moved along a flat direction can lie below it.
+In the mean and in the limit it is the best that can be done without knowing π_b (:mod:`gqlab.lab.efficiency`); who
+knows π_b puts π_b P̂ in place of the counts, and does better: ``behavior="known"``.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from gqlab.engine.cpu import map_apart
 from gqlab.exact.moments import FeatureMoments, as_dense
 from gqlab.exact.objective import ProjectedBellmanError
 from gqlab.exact.stationary import DAMPING, descend, is_smooth, none_need_exist
+from gqlab.mdp.chains import recurrent_classes, stationary_distribution
 from gqlab.problems.problem import Problem
 from gqlab.rules.dispatch import at
 from gqlab.samples.streams import STOP_LOOK, RunIdentity, draw, start
@@ -32,6 +35,9 @@ STATIONARY = 1e-20
 
 #: Numbers that the searches of one batch may hold at a time.
 BATCH_NUMBERS = 20_000_000
+
+#: What transitions are weighted with.
+Weights = NDArray[np.int64] | FloatArray
 
 
 @dataclass(frozen=True)
@@ -62,11 +68,13 @@ def floor(
     run: int = 0,
     theta0: ArrayLike | None = None,
     theta: ArrayLike | None = None,
+    behavior: str = "unknown",
 ) -> Floor:
     """The stationary point of the objective of the first samples of run ``run`` of ``seed``, and ‖∇J‖² there.
 
     The search starts from ``theta0``, where the run began (default 0), and from ``theta``, where it ended, if given; of
-    two stationary points the one with the smaller Ĵ is taken. ``ValueError`` if none is found.
+    two stationary points the one with the smaller Ĵ is taken. ``ValueError`` if none is found. With ``behavior``
+    "known" the objective is that of an algorithm which knows the behaviour policy: π_b P̂ in place of the counts.
 
     Examples
     --------
@@ -84,7 +92,10 @@ def floor(
     d = problem.dim
     starts = [np.zeros(d) if theta0 is None else checks.array("theta0", theta0, (d,))]
     starts += [] if theta is None else [checks.array("theta", theta, (d,))]
-    found = floors(problem, count_samples(problem, [n], seed, [run])[0], np.array(starts)[None])
+    checks.one_of("behavior", behavior, ("unknown", "known"))
+    counts = count_samples(problem, [n], seed, [run])[0]
+    shares = known_shares(problem, counts) if behavior == "known" else counts
+    found = floors(problem, shares, np.array(starts)[None])
     if np.isnan(found.gradient_squared[0]):
         raise ValueError(f"n_samples: {no_floor(problem, f'the {n} samples of run {run}')}")
     return Floor(found.theta[0], *(float(column[0]) for column in (
@@ -126,8 +137,8 @@ class Floors:
     empirical_gradient_squared: FloatArray  # (n,)
 
 
-def floors(problem: Problem, counts: NDArray[np.int64], starts: FloatArray) -> Floors:
-    """The floors for the counts (n, K) of transitions in n runs, searched from ``starts`` (n, k, d)."""
+def floors(problem: Problem, counts: Weights, starts: FloatArray) -> Floors:
+    """The floors for the counts, or the shares, (n, K) of transitions in n runs, searched from ``starts`` (n, k, d)."""
     n_rows, d = problem.rows.shape
     per_search = len(DAMPING) * n_rows + d * n_rows * d
     size = max(1, BATCH_NUMBERS // (starts.shape[1] * per_search))
@@ -135,7 +146,7 @@ def floors(problem: Problem, counts: NDArray[np.int64], starts: FloatArray) -> F
     return Floors(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
 
 
-def _floors(problem: Problem, counts: NDArray[np.int64], starts: FloatArray) -> tuple[FloatArray, ...]:
+def _floors(problem: Problem, counts: Weights, starts: FloatArray) -> tuple[FloatArray, ...]:
     n, k, d = starts.shape
     objective = empirical_objective(problem, counts)
     twice = objective.take(np.repeat(np.arange(n), k))
@@ -150,8 +161,8 @@ def _floors(problem: Problem, counts: NDArray[np.int64], starts: FloatArray) -> 
     return theta, np.where(stationary, exact, np.nan), J[each, best], g[each, best]
 
 
-def empirical_objective(problem: Problem, counts: NDArray[np.int64]) -> ProjectedBellmanError:
-    """J with the counts (n, K) of the transitions in place of D and P."""
+def empirical_objective(problem: Problem, counts: Weights) -> ProjectedBellmanError:
+    """J with the counts, or the shares, (n, K) of the transitions in place of D and P."""
     tables, d = problem_tables(problem), problem.dim
     met = np.flatnonzero(counts.any(axis=0))
     share = counts[:, met] / counts.sum(axis=1, keepdims=True)  # (n, K)
@@ -162,6 +173,38 @@ def empirical_objective(problem: Problem, counts: NDArray[np.int64]) -> Projecte
     discounted = share * tables.samples.discount[met]
     K = np.stack([(into @ (weight[:, None] * phi)).T for weight in discounted])
     return ProjectedBellmanError(problem.rows, problem.target, FeatureMoments(0.5 * (C + np.swapaxes(C, -1, -2)), b, K))
+
+
+def known_shares(problem: Problem, counts: NDArray[np.int64]) -> FloatArray:
+    """μ̂(s) π_b(a|s) P̂(s'|s,a) of every transition, (n, K), with μ̂ the stationary distribution of π_b P̂.
+
+    The plain shares, as long as an action of a state that was met has not been tried.
+    """
+    return np.stack([_known_shares(problem, row) for row in counts])
+
+
+def _known_shares(problem: Problem, count: NDArray[np.int64]) -> FloatArray:
+    mdp, (s, a, s_next) = problem.mdp, problem_tables(problem).transitions.T
+    tried = np.zeros(problem.behavior.shape)
+    np.add.at(tried, (s, a), count)
+    met, plain = tried.sum(axis=1), count / count.sum()
+    entered = np.bincount(s_next, count, mdp.n_states)
+    start = np.maximum(met - entered, 0.0)  # a trajectory began there
+    ended = entered[mdp.terminal].sum() > 0
+    closed = ((tried > 0) | (problem.behavior == 0) | (met == 0)[:, None]).all()
+    if not closed or (entered[(met == 0) & ~mdp.terminal] > 0).any() or (ended and start.sum() == 0):
+        return np.asarray(plain)
+    p = problem.behavior[s, a] * count / np.maximum(tried[s, a], 1)  # π_b P̂
+    chain = np.zeros((mdp.n_states, mdp.n_states))
+    np.add.at(chain, (s, s_next), p)
+    if ended:
+        chain += np.outer(chain[:, mdp.terminal].sum(axis=1), start / start.sum())
+        chain[:, mdp.terminal] = 0.0
+    [inside] = recurrent_classes(chain[np.ix_(met > 0, met > 0)] > 0)
+    inside = np.flatnonzero(met > 0)[inside]
+    mu = np.zeros(mdp.n_states)
+    mu[inside] = stationary_distribution(chain[np.ix_(inside, inside)])
+    return np.asarray(mu[s] * p)
 
 
 def count_samples(problem: Problem, at_samples: Sequence[int], seed: int, runs: Sequence[int]) -> NDArray[np.int64]:

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from gqlab.lab import metrics
 from gqlab.measure.watch import Watched
-from gqlab.problems.problem import Problem
 from gqlab.support import checks
 
 if TYPE_CHECKING:
@@ -35,8 +34,6 @@ def needed(package: str) -> Any:
 
 def chosen_metrics(result: RunResult, names: Any) -> list[str]:
     """Which exact quantities become columns."""
-    if isinstance(names, Problem):
-        raise ValueError(f"metrics is {names!r}: a result knows its problem, give metrics such as 'gradient' alone")
     several = (
         [names]
         if isinstance(names, str)

@@ -57,8 +57,6 @@ LARGEST = 1e60
 
 def check_metric(metric: Any, result: RunResult | None) -> Metric:
     """A metric that a result has; None stands for a grid without results, which has none."""
-    if isinstance(metric, Problem):
-        raise ValueError(f"metric is {metric!r}: a result knows its problem, give a metric such as 'gradient' alone")
     if callable(metric):
         return metric
     watched, knows = ((), False) if result is None else (result.watched, result.problem is not None)

@@ -24,11 +24,15 @@ from gqlab.problems.problem import Problem
 from gqlab.support import checks
 from gqlab.support.checks import FloatArray
 from gqlab.support.files import one_line, read_arrays, write_arrays
+from gqlab.support.renamed import without
 
 #: Written into every file, and required when it is read.
 FORMAT = "gqlab run result 2"
 #: The format of the first release: no watches, and no memory of estimators.
 FIRST_FORMAT = "gqlab run result 1"
+
+#: A decorator of what was once given the problem, too.
+knows_problem = without(Problem, "a result knows its problem, leave it out")
 
 #: The fields that are one array each.
 PLAIN_FIELDS = (
@@ -171,6 +175,7 @@ class RunResult:
             raise ValueError(f"{purpose} needs the problem, and files do not hold it: use result.with_problem(problem)")
         return self.problem
 
+    @knows_problem
     def floor_multiple(self) -> float:
         """How many times above its statistical floor the last record is: the mean of ‖∇J‖² over that of the floors.
 
@@ -188,6 +193,7 @@ class RunResult:
         """
         return floor_multiple(self.known_problem("floor_multiple"), self)
 
+    @knows_problem
     def plot(
         self,
         metric: Any = "gradient",
@@ -230,6 +236,7 @@ class RunResult:
 
         return result_plot(self, metric, x=x, band=band, label=label, ax=ax)
 
+    @knows_problem
     def to_dataframe(self, metrics: str | Iterable[str] = (), *, iterates: bool = True) -> Any:
         """A ``pandas.DataFrame`` in long form: one row for each record of each run.
 
@@ -254,6 +261,7 @@ class RunResult:
 
         return dataframe(self, metrics, iterates)
 
+    @knows_problem
     def to_xarray(self, metrics: str | Iterable[str] = ()) -> Any:
         """An ``xarray.Dataset`` with the axes ``run``, ``record`` and ``feature``, and the counts as coordinates.
 

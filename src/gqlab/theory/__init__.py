@@ -16,8 +16,9 @@ docs/theory_proofs.md.
 from gqlab.theory.analyse import analyse
 from gqlab.theory.choose import Schedule, StepSizes, schedule, step_sizes
 from gqlab.theory.companion import GreedyReport, analyse_greedy
-from gqlab.theory.greedy import best_greedy
-from gqlab.theory.practical import Practical, Tried, mean_dynamics_step_sizes, try_steps
+from gqlab.theory.greedy import GreedyBound, best_greedy
+from gqlab.theory.plugin_bound import PlugIn, plug_in
+from gqlab.theory.practical import Attempt, Practical, Tried, mean_dynamics_step_sizes, try_steps
 from gqlab.theory.repairs import REPAIRS, Repair
 from gqlab.theory.report import Report
 from gqlab.theory.search import Choice, best_steps, largest_eta_theta, least_samples
@@ -26,8 +27,11 @@ from gqlab.theory.statements import Statement, mapping
 
 __all__ = [
     "REPAIRS",
+    "Attempt",
     "Choice",
+    "GreedyBound",
     "GreedyReport",
+    "PlugIn",
     "Practical",
     "Repair",
     "Report",
@@ -44,6 +48,7 @@ __all__ = [
     "least_samples",
     "mapping",
     "mean_dynamics_step_sizes",
+    "plug_in",
     "schedule",
     "sharp_constants",
     "step_sizes",

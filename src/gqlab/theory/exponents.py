@@ -32,6 +32,7 @@ CASES = {
     "VR-Greedy-GQ, interior, ω* Lipschitz alone": ("interior", 1, "7/4"),
     "VR-Greedy-GQ, projected": ("projected", 2, "2"),
     "Greedy-GQ": ("greedy", 2, "2"),
+    "the plug-in": ("plug-in", 2, "1"),
 }
 
 
@@ -103,7 +104,7 @@ def growth(
                 for epsilon in epsilons
             ]
             samples = [plan.samples for plan in found]
-            note = "" if theorem == "projected" else stays_note(plan.leaves or 0.0 for plan in found)
+            note = "" if theorem in ("projected", "plug-in") else stays_note(plan.leaves or 0.0 for plan in found)
         out.append(Growth(name, proved, epsilons, tuple(samples), note))
     return tuple(out)
 
@@ -163,4 +164,6 @@ def requirements(
         pair = f"T = {plan.n_epochs:.3g}, M = {float(plan.batch_size):.3g}, η_θ = {plan.eta_theta:.3g}"
         note = "" if plan.leaves is None else stays_note([plan.leaves])
         out[name] = Requirement(epsilon, plan.samples, plan.bound, f"{pair}, η_ω = {plan.eta_omega:.3g}", note)
+    plan = least_samples(c, "plug-in", epsilon)
+    out["plug-in"] = Requirement(epsilon, plan.samples, plan.bound, "the minimiser of their own objective")
     return out

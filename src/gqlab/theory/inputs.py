@@ -39,7 +39,7 @@ COUNTS = {"batch_size": 1, "n_epochs": 1, "n_runs": 1, "seed": 0}
 WORDS = {
     "version": ("corrected", "printed"),
     "sampling": ("markov", "iid"),
-    "theorem": ("interior", "projected"),
+    "theorem": ("interior", "projected", "plug-in"),
 }
 
 

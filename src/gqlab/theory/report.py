@@ -109,7 +109,7 @@ class Report:
         return self.corrected is not None
 
     def statement(self, name: str) -> Statement:
-        """The sharper theorem of this name: "interior" or "projected"."""
+        """The sharper theorem of this name: "interior", "projected" or "plug-in"."""
         return next(statement for statement in self.statements if statement.name == name)
 
     def to_json(self) -> str:

@@ -17,10 +17,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gqlab.support import checks
 from gqlab.support.checks import FloatArray
+from gqlab.support.renamed import renamed
 from gqlab.theory.inputs import checked
+from gqlab.theory.plugin_bound import plug_in
 from gqlab.theory.sharp import Sharp
-from gqlab.theory.theorems import EvaluatedTheorem, evaluate, leaves
+from gqlab.theory.theorems import THEOREMS, EvaluatedTheorem, evaluate, leaves
 
 #: Step sizes and batches are sought between these.
 SMALLEST_STEP, MOST_SAMPLES = 1e-60, 1e40
@@ -55,6 +58,8 @@ class Choice:
         return self.n_epochs * self.batch_size
 
     def __str__(self) -> str:
+        if self.theorem == "plug-in":
+            return f"{self.samples:.3g} samples, the minimiser of their own objective: bound {self.bound:.4g}"
         epochs = "T → ∞" if math.isinf(self.n_epochs) else f"T = {self.n_epochs:.3g}, {self.samples:.3g} samples"
         return (
             f"η_θ = {self.eta_theta:.4g}, η_ω = {self.eta_omega:.4g}, M = {float(self.batch_size):.4g}, {epochs}: "
@@ -83,6 +88,7 @@ def edge(c: Sharp, theorem: str, eta_omega: FloatArray, M: Any, order: int = 2, 
     return np.where(possible, np.minimum(np.exp(low), shell) * INSIDE, 0.0)
 
 
+@renamed(M="batch_size")
 @checked
 def largest_eta_theta(c: Sharp, theorem: str, *, batch_size: int, order: int = 2, theta0_norm: float = 0.0) -> Choice:
     """The admissible pair with the largest η_θ, and the bound at T → ∞; ``theta0_norm`` is ‖θ_0‖.
@@ -96,6 +102,7 @@ def largest_eta_theta(c: Sharp, theorem: str, *, batch_size: int, order: int = 2
     >>> largest_eta_theta(sharp_constants(problem, 1.0), "interior", batch_size=10_000).eta_theta > 7e-4
     True
     """
+    checks.one_of("theorem", theorem, THEOREMS)
     M = batch_size
 
     def value(log_omega: FloatArray) -> FloatArray:
@@ -125,6 +132,7 @@ def choice(
     return Choice(theorem, order, eta_theta, eta_omega, int(M), T, total, needs, probability)
 
 
+@renamed(M="batch_size", T="n_epochs")
 @checked
 def best_steps(
     c: Sharp, theorem: str, *, batch_size: int, n_epochs: int, start: tuple[float, float], order: int = 2,
@@ -142,6 +150,7 @@ def best_steps(
     >>> steps.eta_theta <= gq.theory.largest_eta_theta(c, "interior", batch_size=10_000).eta_theta
     True
     """
+    checks.one_of("theorem", theorem, THEOREMS)
     M, T = batch_size, float(n_epochs)
 
     def value(log_omega: FloatArray, log_fraction: FloatArray) -> FloatArray:
@@ -157,19 +166,21 @@ def best_steps(
 
 @checked
 def least_samples(
-    c: Sharp, theorem: str, epsilon: float, *, start: tuple[float, float], order: int = 2, theta0_norm: float = 0.0
-) -> Choice:
+    c: Sharp, theorem: str, epsilon: float, *, start: tuple[float, float] | None = None, order: int = 2,
+    theta0_norm: float = 0.0,
+) -> Choice:  # fmt: skip
     """T, M and the steps with the least TM whose bound is at most ε.
 
     Parameters
     ----------
     c : Sharp
         What ``sharp_constants`` gives.
-    theorem : "interior" or "projected"
-        The "interior" bound counts iterates until the run comes near the sphere: see ``leaves`` of the result.
+    theorem : "interior", "projected" or "plug-in"
+        The "interior" bound counts iterates until the run comes near the sphere: see ``leaves`` of the result. The
+        "plug-in" has one batch, no steps and no start: it is about the minimiser of the samples' own objective.
     epsilon : float
     start : (float, float)
-        J(θ_0) and ‖ω_0 − ω*(θ_0)‖².
+        J(θ_0) and ‖ω_0 − ω*(θ_0)‖², for the other two.
     order : 2 or 1
         Of the expansion of ω*, for "interior".
     theta0_norm : float
@@ -185,10 +196,15 @@ def least_samples(
     >>> plan.bound <= 0.01, min(plan.needs.values()) >= 0
     (True, True)
     """
+    if theorem == "plug-in":
+        return _plugged(c, epsilon)
+    if start is None:
+        raise ValueError(f"start is None, expected J(θ_0) and ‖ω_0 − ω*(θ_0)‖² for the theorem {theorem!r}")
+    known = start
 
     def value(log_M: FloatArray, log_omega: FloatArray, log_fraction: FloatArray) -> FloatArray:
         M = np.exp(log_M)
-        per_T, rest = _split(c, theorem, order, M, log_omega, log_fraction, start, theta0_norm)
+        per_T, rest = _split(c, theorem, order, M, log_omega, log_fraction, known, theta0_norm)
         with np.errstate(over="ignore"):
             T = np.maximum(per_T / np.maximum(epsilon - rest, 1e-300), 1.0)
         far = 1e6 + np.log(np.maximum(rest, 1e-300) / epsilon)  # ordered by how far they miss ε
@@ -205,6 +221,13 @@ def least_samples(
     eta_omega = np.exp(log_omega)
     eta_theta = float(edge(c, theorem, eta_omega, float(M), order, theta0_norm)[0] * math.exp(point[2]))
     return choice(c, theorem, eta_theta, float(eta_omega[0]), M, T, start, order, theta0_norm)
+
+
+def _plugged(c: Sharp, epsilon: float) -> Choice:
+    """Theorem 5: one batch of the least size, and no steps."""
+    found = plug_in(c)
+    n = found.samples(epsilon)
+    return Choice("plug-in", 0, 0.0, 0.0, n, 1.0, found.bound(n), {})
 
 
 def zoom(

@@ -16,6 +16,7 @@ from gqlab.theory.assumptions import HOLDS, Assumption
 from gqlab.theory.choose import constant_steps
 from gqlab.theory.greedy import LEAST_RHO, greedy_bound, poisson
 from gqlab.theory.inputs import checked
+from gqlab.theory.plugin_bound import plug_in
 from gqlab.theory.search import Choice, largest_eta_theta
 from gqlab.theory.sharp import Sharp
 from gqlab.theory.theorems import THEOREMS, evaluate, leaves
@@ -23,6 +24,7 @@ from gqlab.theory.theorems import THEOREMS, evaluate, leaves
 BOUNDED = {
     "interior": "(1/TM) Σ_t E‖∇J(θ_t)‖² over the iterates before the first one within 3Gη_θ of the sphere",
     "projected": "E‖𝒢(θ_ξ)‖² over all iterates, 𝒢 = (θ − Π_R[θ − η_θ∇J(θ)])/η_θ",
+    "plug-in": "E‖𝒢(θ̂)‖², θ̂ the minimiser over the ball of the objective of all n = TM samples",
     "greedy": "(1/n) Σ_t E‖∇J(θ_t)‖² over the iterates before the first one within Gη_θ of the sphere",
 }
 
@@ -41,8 +43,17 @@ TERMS = {
     "tracking: start": "B‖ω_0 − ω*(θ_0)‖²/(ρη_θTM)",
     "batch": "the batch means, through the step of θ: of order C₁/M",
     "tracking: batch": "the batch means, through ω − ω*(θ): of order (C₁ + C₂ + C₃ + C₄)/M",
+    "deviation": "(√C₁ + γΦ̂√(C₂/κλ_C))²/n: of ∇Ĵ from ∇J",
+    "singular": "(C_∇J u_C/((1 − κ)λ_C))²/n: where λ_min(Ĉ) < κλ_C",
     "correlation": "2M_U/(ρn)",
     "noise": "Nη_θ/ρ",
+}
+
+TITLES = {
+    "interior": "Sharper, interior",
+    "projected": "Sharper, projected",
+    "plug-in": "The plug-in, another algorithm on the same samples",
+    "greedy": "Greedy-GQ",
 }
 
 #: A statement about runs that stay inside certifies progress only if at most this share of the runs may leave.
@@ -103,7 +114,7 @@ class Statement:
         return self.guarantee == "yes" and inside and self.staying < self.at_start
 
     def lines(self) -> Iterator[str]:
-        title = {"interior": "Sharper, interior", "projected": "Sharper, projected", "greedy": "Greedy-GQ"}[self.name]
+        title = TITLES[self.name]
         yield f"{title}: {self.bounds}"
         for name, margin in self.needs.items():
             yield f"  {'holds' if margin >= 0 else 'FAILS'}  {NEEDS[name]} (margin {margin:.4g})"
@@ -130,7 +141,8 @@ def statements(
     problem: Problem, algorithm: VRGreedyGQ, c: Sharp, n_epochs: float, points: tuple[FloatArray, FloatArray],
     start: tuple[float, float], known: tuple[Assumption, ...],
 ) -> tuple[Statement, ...]:  # fmt: skip
-    """Both theorems on VR-Greedy-GQ; ``points`` are (θ_0, ω_0), ``start`` is (J(θ_0), ‖ω_0 − ω*(θ_0)‖²)."""
+    """Both theorems on VR-Greedy-GQ, and the one on what its samples allow; ``points`` are (θ_0, ω_0), ``start`` is
+    (J(θ_0), ‖ω_0 − ω*(θ_0)‖²)."""
     out = []
     (eta_theta, eta_omega), M = constant_steps(algorithm), float(algorithm.batch_size)
     theta0_norm = float(np.linalg.norm(points[0]))
@@ -153,7 +165,22 @@ def statements(
             probability = leaves(c, risen, shell, n_epochs * M, theta0_norm)
         value = (terms, coefficients, c.C_grad_J**2, at_start, word, reasons, largest, probability)
         out.append(Statement(name, BOUNDED[name], needs, *value))
-    return tuple(out)
+    return (*out, plug_in_statement(problem, c, n_epochs * M, points[0], eta_theta, known))
+
+
+def plug_in_statement(
+    problem: Problem, c: Sharp, n_samples: float, theta0: FloatArray, eta_theta: float, known: tuple[Assumption, ...]
+) -> Statement:
+    """Theorem 5: about the minimiser of the samples' own objective, with 𝒢 of any step, here η_θ."""
+    found = plug_in(c)
+    terms = {"deviation": found.deviation / n_samples, "singular": found.singular / n_samples}
+    reasons = tuple(f"{a.name}: {a.status}" for a in known if a.status != HOLDS)
+    word = "no" if reasons else "yes, for the minimiser of the samples' objective over the ball"
+    if not reasons and c.sampling == "iid":
+        word += ", for i.i.d. batches, which run() does not draw"
+    at_start = _at_start(problem, c, theta0, eta_theta)
+    coefficients = {"kappa": found.kappa}
+    return Statement("plug-in", BOUNDED["plug-in"], {}, terms, coefficients, c.C_grad_J**2, at_start, word, reasons)
 
 
 def greedy_statement(

@@ -6,16 +6,17 @@
 4. **Verdicts**: policies that were fitted with wrong features, on logs that show numbers, with trees.
 5. **Selection**: the choice among candidates that were fitted on one half of the episodes.
 6. **Pessimism**: fits to logs of what hardly explores, and of what explores much. Two fits differ in pessimism alone,
-   without a ridge: a ridge towards 0 is a pessimism of its own where rewards are above 0. That of ``FittedQ()`` stands
-   beside. A gain counts as −1 at least: where little can be gained a loss has no end.
+   without a ridge: a ridge towards 0 is a pessimism of its own where rewards are above 0. ``FittedQ()``, with its
+   ridge, stands beside. A gain counts as −1 at least: where little can be gained a loss has no end.
 
 A problem is set apart in a cell where its reward is so rare that logs may not hold it: where more than ``RARE_SHARE``
 of the policy's discounted reward, counted from the log's most frequent one, comes from rewards so far from that one
 that fewer than ``RARE_ROWS`` rows of a log, in the mean, have such. Both are computed exactly, from the problem.
-Criteria are judged on the others; the report shows all. This rule was written after a look at twenty logs of six of
-the problems, made with other seeds than those of the study. So were the fits that part 6 compares, and its least gain:
-after four logs of each problem, again with other seeds, and of twelve other problems. Everything else was written
-before any log was made.
+Criteria are judged on the others; the report shows all.
+
+The rule, the fits that part 6 compares and its least gain were written after a look at logs of *other* problems, 24
+finite ones of the same kinds and five with numbers; so was what the method does where pairs were hardly seen. The
+problems here, their numbers and the seed are new: nothing was run on them before this was written down.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ LEAST_GAIN = -1.0
 RARE_ROWS, RARE_SHARE = 10.0, 0.1
 
 #: The seeds begin with this number, which no log had before; quick designs have another.
-SEED, QUICK_SEED = 20_261_116, 7
+SEED, QUICK_SEED = 20_261_118, 7
 
 
 @dataclass(frozen=True)

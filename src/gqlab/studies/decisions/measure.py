@@ -38,7 +38,7 @@ CONFIDENCE = 0.95
 #: What tells the parts of the study apart in their seeds.
 EVALUATION, COVERAGE, NULL, VERDICTS, FITS, SELECTION, PESSIMISM = range(7)
 
-#: The fits of the part on pessimism: plain, pessimistic, and as one gets it without asking.
+#: The fits of the part on pessimism: plain, pessimistic, and with the ridge that one gets without asking.
 FITTED = FittedQ(ridge=0.0), FittedQ(ridge=0.0, pessimism=1.0), FittedQ()
 
 

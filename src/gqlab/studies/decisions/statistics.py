@@ -41,9 +41,12 @@ def column(estimates: FloatArray, name: str) -> FloatArray:
 
 
 def cell_of(estimates: FloatArray, rivals: FloatArray, truth: FloatArray, n_rows: int) -> Mapping[str, float]:
-    """One problem in one cell: estimates (n_logs, fields), rivals (n_logs, 6), and its EfficiencyBound."""
+    """One problem in one cell: estimates (n_logs, fields), rivals (n_logs, 6), and its EfficiencyBound.
+
+    Where nothing is random there is no bound to compare with: what is divided by it is NaN.
+    """
     bound, gain_bound, value, gain = truth
-    efficient = bound / np.sqrt(n_rows)
+    efficient, efficient_gain = (x / np.sqrt(n_rows) if x > 0 else np.nan for x in (bound, gain_bound))
     low, high = column(estimates, "low"), column(estimates, "high")
     out = {
         "coverage": float(np.mean((low <= value) & (value <= high))),
@@ -52,24 +55,29 @@ def cell_of(estimates: FloatArray, rivals: FloatArray, truth: FloatArray, n_rows
         "gain coverage": float(
             np.mean((column(estimates, "gain_low") <= gain) & (gain <= column(estimates, "gain_high")))
         ),
-        "gain rmse": float(np.sqrt(np.mean((column(estimates, "gain") - gain) ** 2)) / (gain_bound / np.sqrt(n_rows))),
+        "gain rmse": float(np.sqrt(np.mean((column(estimates, "gain") - gain) ** 2)) / efficient_gain),
         "thin": float(column(estimates, "thin").mean()),
     }
     for k, name in enumerate(("fqe", "wpdis")):
         estimate, lowest, highest = rivals[:, 3 * k : 3 * k + 3][~np.isnan(rivals[:, 3 * k])].T
         out[f"{name} coverage"] = float(np.mean((lowest <= value) & (value <= highest)))
         out[f"{name} rmse"] = float(np.sqrt(np.mean((estimate - value) ** 2)) / efficient)
+        out[f"{name} width"] = float(np.mean(highest - lowest) / (2 * stats.norm.ppf(0.975) * efficient))
     return out
 
 
 def pessimism_gains(gains: FloatArray) -> dict[str, Any]:
-    """What is said of gains (n, 3), of the fits of FITTED: their means, shares below 0, and what pessimism adds."""
+    """What is said of gains (n, 3), of the fits of FITTED: their means, shares below 0, and what pessimism adds.
+
+    ``added`` is that to the plain fit, ``added to usual`` that to the fit with its usual ridge.
+    """
     found = np.maximum(gains, LEAST_GAIN)
     return {
         "n": len(found),
         "gain": found.mean(axis=0),
         "worse": (gains < -1e-9).mean(axis=0),
         "added": student(found[:, 1] - found[:, 0]),
+        "added to usual": student(found[:, 1] - found[:, 2]),
     }
 
 
@@ -101,7 +109,7 @@ def criteria_values(found: Mapping[str, Any], sizes: Sequence[int]) -> dict[str,
         out[f"coverage {n} {shift}"] = float(cell["coverage"][~found["rare"][n, shift]].mean())
     out["coverage worst"] = min(float(cells[key]["coverage"][~found["rare"][key]].min()) for key in large)
     for name in ("rmse", "width"):
-        out[f"efficiency {name}"] = max(float(np.median(cells[key][name][~found["rare"][key]])) for key in large)
+        out[f"efficiency {name}"] = max(float(np.nanmedian(cells[key][name][~found["rare"][key]])) for key in large)
     out["null"] = float(np.mean(np.array(found["null"]) == "better"))
     for name, known in (("", "known"), (" unknown", "unknown")):
         out[f"verdicts wrong{name}"] = found["verdicts"][known]["wrong"]
