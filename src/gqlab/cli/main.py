@@ -35,8 +35,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or the interpreter would complain at exit
         raise SystemExit(BROKEN_PIPE) from None
     except (ValueError, OSError, ImportError) as error:
+        from gqlab.support.printable import in_one_line
+
         missing = isinstance(error, FileNotFoundError) and error.filename is not None
-        print(f"gqlab: {f'there is no {error.filename}' if missing else error}", file=sys.stderr)  # type: ignore[union-attr]
+        message = in_one_line(f"there is no {error.filename}" if missing else error)  # type: ignore[union-attr]
+        print(f"gqlab: {message}", file=sys.stderr)
         raise SystemExit(BAD_INPUT) from None
     except (MemoryError, RecursionError) as error:
         what = "too large for the memory" if isinstance(error, MemoryError) else "nested too deeply"

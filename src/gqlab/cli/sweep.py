@@ -17,6 +17,7 @@ from gqlab.grids.export import export_parquet
 from gqlab.grids.grid import grid
 from gqlab.grids.grid_result import GridResult
 from gqlab.grids.recipe import Recipe, read_recipe
+from gqlab.support.printable import say
 from gqlab.tasks.engines import engine_of
 
 #: Rows of the table that are printed.
@@ -66,10 +67,10 @@ def sweep(options: Annotated[SweepOptions, tyro.conf.arg(name="")]) -> None:
         counts = {"cells": len(found), "computed": n_computed, "seconds": seconds}
         print(json.dumps({"store": str(options.out), **counts, "rows": rows}, indent=1))
         return
-    print(table(rows))
-    print(f"\n{work(len(found), n_computed, seconds)}; gqlab.open_grid({str(options.out)!r}) opens them")
+    say(table(rows))
+    say(f"\n{work(len(found), n_computed, seconds)}; gqlab.open_grid({str(options.out)!r}) opens them")
     if options.export is not None:
-        print(f"{written:,} rows in {options.export}")
+        say(f"{written:,} rows in {options.export}")
 
 
 def work(n_cells: int, n_computed: int, seconds: float) -> str:

@@ -13,6 +13,7 @@ import tyro
 from gqlab.cli.replay_options import ReplayOptions, replay_of
 from gqlab.support import checks
 from gqlab.support.plain_json import print_json
+from gqlab.support.printable import say
 
 if TYPE_CHECKING:
     from gqlab.learn.agent.presets import Preset
@@ -113,10 +114,10 @@ def train(options: Annotated[Train, tyro.conf.arg(name="")]) -> None:
         about = {"env": plan.env, "steps": steps, "evaluation": found._asdict(), "history": history}
         print_json({**about, **reached, "out": folder})
         return
-    print(f"{plan.env}: mean return {found.mean:.1f} over {n} episodes after {steps:,} steps")
+    say(f"{plan.env}: mean return {found.mean:.1f} over {n} episodes after {steps:,} steps")
     if plan.threshold is not None:
         print(train_page.solved_words(plan, solved))
-    print(f"Written to {folder}: report.html, model.npz, agent.npz, progress.csv, curve.png and .svg")
+    say(f"Written to {folder}: report.html, model.npz, agent.npz, progress.csv, curve.png and .svg")
 
 
 def plan_of(options: Train) -> Any:
