@@ -201,6 +201,9 @@ class FiniteMDP(checks.Frozen):
 
     def chain(self, policy: FloatArray) -> FloatArray:
         """The state chain under ``policy`` (..., S, A), restarts included; the rows of terminal states restart."""
+        policy = checks.numbers("policy", policy)
+        if policy.shape[-2:] != self._shape:
+            raise ValueError(f"policy has shape {policy.shape}, expected (..., {self.n_states}, {self.n_actions})")
         K = np.einsum("...sa,sat->...st", policy, self.transition)
         if self.initial is not None:
             ends = K[..., self.terminal].sum(axis=-1)
