@@ -50,6 +50,8 @@ def main() -> None:
             "scale",
             "agents",
             "replay",
+            "dqn",
+            "presets",
             "sweeps",
             "passes",
             "sparse",
@@ -57,8 +59,9 @@ def main() -> None:
             "gpu",
         ),
         help="the steps and what is compared with them, the family, the encoders, logged data, decisions, large problems, "
-        "agents, agents that replay, sweeps, passes over files, fits on sparse features, fitted Q, or the GPU",
+        "agents, agents that replay, curves of Stable-Baselines3's DQN (--peer sb3=PATH), presets with replay and without, sweeps, passes over files, fits on sparse features, fitted Q, or the GPU",
     )
+    parser.add_argument("--curves", type=Path, default=Path("dqn.json"), help="the file for the curves of DQN")
     parser.add_argument("--rows", type=int, default=10_000_000, help="rows of the files of logged data")
     parser.add_argument("--million", action="store_true", help="large problems: one of a million states as well")
     parser.add_argument("--runs", type=int, default=50_000, help="runs of the large sweep; 1000000 takes minutes")
@@ -102,6 +105,14 @@ def main() -> None:
         from benchmarks import replay
 
         replay.costs(table, scale)
+    if options.only == "dqn" and "sb3" in chosen:
+        from benchmarks import dqn
+
+        dqn.curves(table, chosen["sb3"], options.curves, scale)
+    if options.only == "presets":
+        from benchmarks import presets
+
+        presets.costs(table)
     if options.only in (None, "passes"):
         passes.costs(table, max(2**17, int(options.rows * scale)))
     if options.only in (None, "sparse"):

@@ -39,6 +39,13 @@ def test_every_environment_has_both_presets(replay):
         assert (agent.replay is not None) == replay
 
 
+def test_a_preset_replays_where_that_was_never_worse():
+    known = {env for env in PRESETS if preset_of(env, None) is REPLAYING_PRESETS[env]}
+    assert known == {"CartPole-v1", "FrozenLake8x8-v1", "CliffWalking-v1"}
+    assert gq.Agent.preset("CartPole-v1").replay == REPLAYING_PRESETS["CartPole-v1"].replay
+    assert gq.Agent.preset("MountainCar-v0").replay is None
+
+
 @pytest.mark.long
 def test_a_discrete_environment_is_learned_with_its_preset():
     agent = gq.Agent.preset("CliffWalking-v1", replay=True).learn(2000)
@@ -53,7 +60,7 @@ def test_a_policy_that_goes_in_circles_is_checked_all_the_same():
 
 
 def test_a_preset_is_replay_or_not():
-    with pytest.raises(ValueError, match="replay is 3, expected True or False"):
+    with pytest.raises(ValueError, match="replay is 3, expected True, False or None"):
         gq.Agent.preset("CartPole-v1", replay=3)
     with pytest.raises(ValueError, match=r"env is 'Pendulum-v1', expected one of 'MountainCar-v0'.*: others have no"):
         gq.Agent.preset("Pendulum-v1", replay=True)

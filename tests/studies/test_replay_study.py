@@ -14,6 +14,7 @@ import pytest
 import gqlab as gq
 from gqlab.learn.agent.presets import REPLAYING_PRESETS
 from gqlab.studies.replay import report
+from gqlab.studies.replay.beside import read_beside
 from gqlab.studies.replay.design import (
     BASE,
     CLASSIC,
@@ -21,6 +22,7 @@ from gqlab.studies.replay.design import (
     CRITERIA,
     ENVIRONMENTS,
     FACTORS,
+    FIRST,
     FULL,
     PLAIN,
     QUICK,
@@ -47,7 +49,7 @@ def test_the_design_has_ten_fresh_seeds_where_something_must_be_shown():
     spent = [*range(100), *range(1000, 1011), *range(2000, 2100), *range(9100, 9200)]
     for name, part in FULL.items():
         assert not set(part.seeds) & set(spent), name
-        assert set(part.seeds) <= set(range(200, 210)), name
+        assert set(part.seeds) <= set(range(210, 220) if name == "again" else range(200, 210)), name
         assert len(part.seeds) == (3 if name == "step sizes" else 10), name
     assert all(set(part.seeds) <= set(range(2000, 2100)) for part in QUICK.values())
     assert FACTORS[-1] / FACTORS[0] == 16
@@ -66,7 +68,7 @@ def test_a_row_changes_what_it_says_and_nothing_else():
     part = FULL["step sizes"]
     for name in CLASSIC:
         base = learner(name, BASE, part, 1.0, None, 200)
-        preset = REPLAYING_PRESETS[name].arguments()
+        preset = FIRST.get(name, REPLAYING_PRESETS[name]).arguments()
         assert base.arguments() == preset
         assert replace(base, updates=64.0) == learner(name, "64 updates", part, 1.0, None, 200)
         assert replace(base, n_step=1) == learner(name, "one step", part, 1.0, None, 200)
@@ -81,7 +83,9 @@ def test_a_row_changes_what_it_says_and_nothing_else():
         for row, kind in kinds.items():
             made = learner(name, row, part, 2.0, None, 200).arguments()
             assert type(made["algorithm"]) is kind
-            assert made["algorithm"].eta_theta == 2 * preset["algorithm"].eta_theta
+            first, given = made["algorithm"].eta_theta, preset["algorithm"].eta_theta
+            falls = isinstance(given, gq.Decay)
+            assert first == (replace(given, eta=2 * given.eta) if falls else 2 * given)
             assert made["replay"] == preset["replay"]
 
 
@@ -89,12 +93,20 @@ def test_agents_without_replay_have_the_same_features_and_more_steps():
     part = FULL["main"]
     for name in CLASSIC:
         sarsa = learner(name, "Sarsa(.9), the same features", part, 1.0, None, 200)
-        preset = REPLAYING_PRESETS[name]
+        preset = FIRST.get(name, REPLAYING_PRESETS[name])
         wanted = preset.arguments() | {"algorithm": gq.Sarsa(0.25, trace=0.9), "replay": None}
         assert sarsa.arguments() == wanted
         assert sarsa.budget >= WORST * ENVIRONMENTS[name].bound == learner(name, BASE, part, 1.0, None, 200).budget
         present = learner(name, "preset without replay", part, 1.0, None, 200)
-        assert gq.Agent(name, **present.arguments()).algorithm == gq.Agent.preset(name).algorithm
+        without = gq.Agent.preset(name, replay=False).algorithm
+        assert gq.Agent(name, **present.arguments()).algorithm == without
+
+
+def test_again_runs_the_preset_as_it_is():
+    for seed in (210, 219):
+        one = learner("Acrobot-v1", BASE, FULL["again"], 1.0, None, seed)
+        assert one.arguments() == REPLAYING_PRESETS["Acrobot-v1"].arguments()
+        assert one.arguments() != learner("Acrobot-v1", BASE, FULL["main"], 1.0, None, seed).arguments()
 
 
 def test_where_values_are_judged_they_begin_at_0():
@@ -175,7 +187,7 @@ def whole(base: float, plain: float, largest: float) -> dict[Any, Any]:
 
 
 def test_every_criterion_is_judged_and_can_be_missed():
-    assert len({criterion.name for criterion in CRITERIA}) == len(CRITERIA) == 14
+    assert len({criterion.name for criterion in CRITERIA}) == len(CRITERIA) == 16
     good, bad = entries_of(whole(1000, math.inf, 25.0)), entries_of(whole(math.inf, 1000, 2000.0))
     assert set(criteria_values(good, FULL)) == {criterion.name for criterion in CRITERIA}
     assert {one.holds for one in judge_all(good, FULL)} == {True}
@@ -199,6 +211,37 @@ def test_what_is_written_has_the_tables_and_is_one_page(tmp_path):
     found = json.loads((tmp_path / "replay.json").read_text())
     assert len(found["criteria"]) == len(CRITERIA)
     assert "| replay | 1,000 (1,000) |" in (tmp_path / "replay.md").read_text()
+
+
+def curves_of(seeds: dict[str, Any]) -> str:
+    return json.dumps({"name": "Another library's", "curves": {"CartPole-v1": seeds}})
+
+
+def test_curves_of_another_library_stand_beside_and_decide_nothing(tmp_path):
+    path, steps = tmp_path / "curves.json", [500, 1000, 1500, 2000]
+    seeds = {"0": {"steps": steps, "means": [0, 480, 490, 500]}, "1": {"steps": steps, "means": [0, 0, 0, 500]}}
+    path.write_text(curves_of(seeds))
+    [(place, runs)] = read_beside(path).items()
+    assert place == ("main", "CartPole-v1", "Another library's, 2 seeds", None, 1.0)
+    assert runs.to_threshold.tolist() == [1000, math.inf]
+    ours = entries_of(whole(1000, math.inf, 25.0))
+    both = ours | {place: runs}
+    assert judge_all(both, FULL) == judge_all(ours, FULL)
+    report.write_report(both, FULL, tmp_path)
+    assert "| Another library's, 2 seeds | ∞ (∞) | – | – |" in (tmp_path / "replay.md").read_text()
+    assert "Another library" in (tmp_path / "replay.html").read_text()
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["", "[]", '{"name": "x"}', curves_of({"0": {"steps": [1, 2], "means": [1]}}), curves_of({"0": {"steps": [1]}}),
+     curves_of({"0": {"steps": [1], "means": [math.nan]}}), '{"name": "x", "curves": {"Pong-v0": {"0": {}}}}'],
+)  # fmt: skip
+def test_a_file_without_curves_is_told_in_one_line(tmp_path, content):
+    (tmp_path / "curves.json").write_text(content)
+    with pytest.raises(ValueError, match=r"curves.json holds no curves of agents") as told:
+        read_beside(tmp_path / "curves.json")
+    assert "\n" not in str(told.value)
 
 
 # --- The whole ------------------------------------------------------------------------------------------------------

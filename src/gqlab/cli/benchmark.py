@@ -29,6 +29,9 @@ class _What:
 class Benchmark(StudyOptions, _What):
     """Measure what agents reach on environments that everybody knows."""
 
+    beside: Annotated[Path | None, tyro.conf.arg(metavar="FILE", help_behavior_hint="")] = None
+    """replay: curves of another library's agents, shown beside (python -m benchmarks --only dqn writes some)."""
+
 
 def benchmark(options: Annotated[Benchmark, tyro.conf.arg(name="")]) -> None:
     """Measure what agents reach on environments that everybody knows.
@@ -40,6 +43,8 @@ def benchmark(options: Annotated[Benchmark, tyro.conf.arg(name="")]) -> None:
     from gqlab.studies.study import Study, run_study
 
     study: Study
+    if options.beside is not None and options.what != "replay":
+        raise ValueError(f"beside is {options.beside}, which is for replay alone, not {options.what}")
     if options.what == "logs":
         from gqlab.studies.logs.runs import QUICK_SEEDS, SEEDS
         from gqlab.studies.logs.study import LogStudy
@@ -57,13 +62,16 @@ def benchmark(options: Annotated[Benchmark, tyro.conf.arg(name="")]) -> None:
         study = Decisions(DecisionDesign(options.quick))
     elif options.what == "replay":
         from gqlab.learn.environments import make_env
+        from gqlab.studies.replay.beside import read_beside
         from gqlab.studies.replay.design import FULL, QUICK
         from gqlab.studies.replay.study import ReplayStudy
 
         parts = QUICK if options.quick else FULL
         for name in {name for part in parts.values() for name in part.environments}:
             make_env(name).close()  # what it needs is missing: better said before an hour than after
-        study = ReplayStudy(parts)
+        if options.beside is not None:
+            read_beside(options.beside)  # what it lacks is better said before an hour than after
+        study = ReplayStudy(parts, options.beside)
     else:
         from gqlab.learn.environments import make_env
         from gqlab.studies.agents.benchmark import AgentBenchmark

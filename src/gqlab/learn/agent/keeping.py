@@ -25,12 +25,16 @@ from gqlab.estimators.base import step
 from gqlab.estimators.kept import enter, leave
 from gqlab.learn.agent.live import DIVERGED, ENDED, ENDED_ALONE, STEPS, UPDATES, look_at
 from gqlab.rules.averages import step_average
+from gqlab.rules.blocks import place_in_block, value_of
 from gqlab.rules.dispatch import at, rule
 from gqlab.samples.random import below, unit, word
-from gqlab.samples.streams import World, key
+from gqlab.samples.streams import World, draw, key
 
 #: The stream of random numbers that samples are drawn with.
 REPLAY = 33
+
+#: Samples that are looked at together before the updates along them.
+AHEAD = 32
 
 #: Numbers of a buffer: the observations in the table; the samples that are kept, the first and the end; and the
 #: observations and the samples that stood before these, and have been dropped from the tables.
@@ -193,7 +197,9 @@ def make_updates(live, keeping, n, d, A):
     """So many updates, along samples that are drawn."""
     estimator, schedule = at(live.estimator, 0), at(live.schedule, 0)
     world = World(at(live.samples, 0), keeping, live.identity, live.stop)
-    for _ in range(n if keeping.marks[LAST] > keeping.marks[FIRST] else 0):
+    for k in range(n if keeping.marks[LAST] > keeping.marks[FIRST] else 0):
+        if k % AHEAD == 0:
+            live.q[0] = look_ahead(world, live.counts[UPDATES], min(AHEAD, n - k), A)
         rates = rates_at(schedule, live.counts[UPDATES], live.point.answer)
         finite, _cursor = step(estimator, world, live.point, np.uint32(0), live.counts[UPDATES], rates, d, A)
         if not finite:
@@ -201,6 +207,26 @@ def make_updates(live, keeping, n, d, A):
             break
         live.counts[UPDATES] += 1
         step_average(live.point.theta, d)
+
+
+@rule
+def look_ahead(world, u, n, A):
+    """Read a little of each sample of the next n updates.
+
+    They lie anywhere in memory, and an update waits for its own alone: here the processor fetches them all at once. The
+    sum means nothing; without it the compiler would leave the reading out.
+    """
+    samples, total = world.samples, 0.0
+    features = samples.features
+    last = features.n_active - 1
+    for k in range(n):
+        x, _cursor = draw(world.stream, world.run, np.uint32(0), u + k)
+        total += samples.reward[x] + samples.discount[x]
+        for row in (samples.row[x], samples.next_row[x]):
+            first = np.int64(row) // A * features.n_active
+            for j in (0, last):
+                total += value_of(features, first, j) + place_in_block(features, first, j)
+    return total
 
 
 @entry

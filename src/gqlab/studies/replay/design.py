@@ -1,9 +1,10 @@
 """The study of replay, as data: environments, rows, step sizes, seeds, budgets and what it must show.
 
-It was written, and committed, before the seeds that it reports were run; the presets with replay were chosen on others
-(2000 and up). A run learns, and is checked every so many steps: the mean return of the greedy policy over 20 fresh
-episodes. *Steps to threshold* are those of the first check that reaches the threshold, if the next two reach it too (∞
-where there is none within the budget, whose last check has two behind it). A run of a scan ends where that is decided.
+It was written, and committed, before the seeds that it reports were run ("again" after the others, before its own);
+the presets with replay were chosen on others (2000 and up). A run learns, and is checked every so many steps: the mean
+return of the greedy policy over 20 fresh episodes. *Steps to threshold* are those of the first check that reaches the
+threshold, if the next two reach it too (∞ where there is none within the budget, whose last check has two behind it).
+A run of a scan ends where that is decided.
 A step size *solves* where the median over its seeds of steps to threshold is within the bound. max |Q| is the largest
 absolute value at any observation that is kept, of what the agent acts by, at every check. Where that is judged values
 begin at 0: what an optimistic initial value leaves behind was put there, not learned. A table has those of the others.
@@ -14,6 +15,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from gqlab.algorithms import SAGAQLearning
+from gqlab.algorithms.schedules import Decay, LinearDecay
+from gqlab.encoders import Fourier
+from gqlab.learn.agent.presets import Preset
+from gqlab.learn.agent.replay import Replay
 from gqlab.studies.decisions.design import Criterion
 
 #: Factors of the step size of a preset, or of Sarsa's: five over a factor of 16.
@@ -40,7 +46,7 @@ class ReplayTask:
 ENVIRONMENTS: Mapping[str, ReplayTask] = {
     "CartPole-v1": ReplayTask(475.0, 2_000, 500, 50_000, 1.0),
     "MountainCar-v0": ReplayTask(-110.0, 8_000, 500, 100_000, 1.0),
-    "Acrobot-v1": ReplayTask(-100.0, 12_000, 500, 100_000, 1.0),
+    "Acrobot-v1": ReplayTask(-100.0, 12_000, 500, 60_000, 1.0),
     "LunarLander-v3": ReplayTask(100.0, 60_000, 2_500, 60_000, 100.0),
     "Taxi-v4": ReplayTask(None, 30_000, 1_000, 200_000, 20.0),
     "CliffWalking-v1": ReplayTask(None, 5_000, 250, 50_000, 100.0),
@@ -98,6 +104,7 @@ class ReplayPart:
     seeds: range
     factors: tuple[float, ...] = (1.0,)
     discounts: tuple[float | None, ...] = (None,)  # None: the preset's; with another one values begin at 0
+    first: bool = True  # with the presets of FIRST, where there is one
     scans: bool = False  # up to the bound, and ends where steps to threshold are decided
     share: float = 1.0  # of the budgets
 
@@ -105,17 +112,30 @@ class ReplayPart:
 CLASSIC = ("CartPole-v1", "MountainCar-v0", "Acrobot-v1")
 MAIN = (BASE, "preset without replay", "Sarsa(.9), the same features", PLAIN)
 SCANNED = tuple(row for row in ROWS if row not in FIXED_ROWS)
-SEEDS = range(200, 210)
+SEEDS, FRESH = range(200, 210), range(210, 220)
 
-#: Everything: about 50 minutes of one core.
+#: Presets as they were when the seeds from 200 on were run, once. Acrobot's missed its goals; what more tuning made of
+#: it is in ``presets``, and "again" runs that once, on seeds that nothing was chosen with.
+FIRST: Mapping[str, Preset] = {
+    "Acrobot-v1": Preset(
+        Fourier(2, max_interactions=2),
+        SAGAQLearning(Decay(0.25, after=50_000)),
+        LinearDecay(0.01, 0.01),
+        replay=Replay(updates=16, n_step=5, average=0.0005),
+        initial_value=-20.0,
+    )
+}
+
+#: Everything: about 25 minutes of one core, in the order of what must be shown.
 FULL: Mapping[str, ReplayPart] = {
     "main": ReplayPart(CLASSIC, MAIN, SEEDS),
-    "step sizes": ReplayPart(CLASSIC, SCANNED, range(200, 203), FACTORS, scans=True),
     "values": ReplayPart(("CartPole-v1",), (*CORRECTED, *UNCORRECTED), SEEDS, discounts=(0.95, 0.99)),
+    "discrete": ReplayPart(("Taxi-v4", "CliffWalking-v1"), (BASE, "Q-learning, the same features"), SEEDS),
+    "step sizes": ReplayPart(CLASSIC, SCANNED, range(200, 203), FACTORS, scans=True),
     "lander": ReplayPart(
         ("LunarLander-v3",), (BASE,), SEEDS, share=1 / WORST
     ),  # its steps are slow: no more than the bound
-    "discrete": ReplayPart(("Taxi-v4", "CliffWalking-v1"), (BASE, "Q-learning, the same features"), SEEDS),
+    "again": ReplayPart(("Acrobot-v1",), MAIN, FRESH, first=False),
 }
 
 #: To try the command: other seeds, and few of them.
@@ -135,6 +155,9 @@ def _criteria() -> tuple[Criterion, ...]:
         bound = ENVIRONMENTS[name].bound
         out.append(Criterion(f"median {name}", f"{name}: median steps to threshold", most=bound))
         out.append(Criterion(f"worst {name}", f"{name}: steps to threshold of the worst seed", most=WORST * bound))
+    bound = ENVIRONMENTS["Acrobot-v1"].bound
+    out.append(Criterion("again median", "Acrobot-v1, again: median steps to threshold", most=bound))
+    out.append(Criterion("again worst", "Acrobot-v1, again: steps to threshold of the worst seed", most=WORST * bound))
     for name in CLASSIC:
         text = f"{name}: step sizes that solve, with variance reduction minus without"
         out.append(Criterion(f"step sizes {name}", text, least=0))

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from gqlab.plots.style import BLUE, GREEN, GREY, INK, ORANGE, SKY, VERMILION, short, styled
-from gqlab.studies.replay.design import BASE, CORRECTED, ENVIRONMENTS, PLAIN, UNCORRECTED, WORST
+from gqlab.studies.replay.design import BASE, CORRECTED, ENVIRONMENTS, PLAIN, UNCORRECTED
 from gqlab.studies.replay.statistics import Entries
 from gqlab.support.files import write_whole
 
@@ -23,6 +23,9 @@ COLORS = {
     UNCORRECTED[1]: ORANGE,
 }
 
+#: The parts whose curves are drawn.
+CURVES = ("main", "again", "lander", "discrete")
+
 #: Panels beside each other.
 COLUMNS = 3
 
@@ -31,7 +34,7 @@ def write_figure(entries: Entries, path: Path) -> str:
     """As PNG, and as SVG text."""
     import matplotlib.figure
 
-    curves = list(dict.fromkeys((part, env) for part, env, *_ in entries if part in ("main", "lander", "discrete")))
+    curves = list(dict.fromkeys((part, env) for part, env, *_ in entries if part in CURVES))
     discounts = list(dict.fromkeys(gamma for part, _, _, gamma, _ in entries if part == "values"))
     n_rows = -(-(len(curves) + len(discounts)) // COLUMNS)
     out = io.BytesIO()
@@ -67,10 +70,12 @@ def _curves(axes: Any, entries: Entries, part: str, env: str) -> None:
         axes.axhline(about.threshold, color=INK, linewidth=0.8, linestyle=":")
     else:
         axes.set_ylim(bottom=-200)
+    axes.set_xscale("log")
+    axes.set_xlim(left=about.every)
     axes.xaxis.set_major_formatter(short)
-    axes.set_xlim(0, WORST * about.bound)
+    axes.xaxis.set_minor_formatter("")
     axes.set(xlabel="steps", ylabel="mean return of a check")
-    axes.set_title(env)
+    axes.set_title(f"{env}, again" if part == "again" else env)
 
 
 def _values(axes: Any, entries: Entries, gamma: float | None) -> None:

@@ -48,7 +48,7 @@ def solved_text(runs: RowRuns) -> str:
 def tables(entries: Entries, design: Mapping[str, ReplayPart]) -> dict[str, Table]:
     """Title ↦ table, of what the design has."""
     made: dict[str, Table] = {}
-    for name in ("main", "lander", "discrete"):
+    for name in ("main", "again", "lander", "discrete"):
         if name in design:
             made[_title(name, design[name])] = _steps_table(entries, name, design[name])
     if "step sizes" in design:
@@ -64,6 +64,7 @@ def _title(name: str, part: ReplayPart) -> str:
     n = len(part.seeds)
     what = {
         "main": "Steps to threshold",
+        "again": "Steps to threshold, Acrobot, with the preset as it became after that, fresh seeds",
         "lander": "Steps to threshold, LunarLander",
         "discrete": "Steps until every episode of a check is as good as can be",
         "step sizes": f"How many of {len(part.factors)} step sizes solve within the bound; steps at the preset's",
@@ -76,7 +77,9 @@ def _title(name: str, part: ReplayPart) -> str:
 
 def _steps_table(entries: Entries, name: str, part: ReplayPart) -> Table:
     header = ["", *(f"{env}{_threshold(env)}" for env in part.environments)]
-    rows = [[row, *(solved_text(entries[name, env, row, None, 1.0]) for env in part.environments)] for row in part.rows]
+    names = dict.fromkeys((*part.rows, *(row for of, _, row, *_ in entries if of == name)))  # another library's last
+    found = {row: [entries.get((name, env, row, None, 1.0)) for env in part.environments] for row in names}
+    rows = [[row, *("–" if one is None else solved_text(one) for one in each)] for row, each in found.items()]
     return Table(header, rows)
 
 
@@ -145,7 +148,8 @@ def note() -> str:
     return (
         f"A check is the mean return of the greedy policy over {N_EPISODES} fresh episodes. Steps to threshold are "
         "those of the first check that reaches it, if the next two do too; ∞: not within three times the bound (of "
-        "LunarLander: within it; of presets without replay and of Q-learning: within what they are given)."
+        "LunarLander: within it; of those that learn without replay: within what they are given; they end where it is "
+        "decided, and their curves where the first seed does)."
     )
 
 

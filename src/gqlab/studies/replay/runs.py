@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from gqlab.algorithms import Algorithm, GreedyGQ, QLearning, SAGAGreedyGQ, SAGAQLearning, Sarsa, VRGreedyGQ
+from gqlab.algorithms.schedules import Decay
 from gqlab.learn.agent.agent import Agent
-from gqlab.learn.agent.presets import REPLAYING_PRESETS, Preset, preset_of
+from gqlab.learn.agent.presets import Preset, preset_of
 from gqlab.learn.agent.thresholds import HELD, steps_to_threshold
 from gqlab.learn.environments import limited_env, make_env
 from gqlab.learn.playing import evaluate
@@ -20,6 +21,7 @@ from gqlab.studies.agents.runs import divergence_is_a_result
 from gqlab.studies.replay.design import (
     ENVIRONMENTS,
     EVALUATION,
+    FIRST,
     FIXED_ROWS,
     N_EPISODES,
     ONLINE_ETA,
@@ -50,43 +52,45 @@ class ReplayRun:
     seed: int
     budget: int  # steps to threshold are at most that
     stops: bool  # when they are decided
+    first: bool = True  # the preset is that of FIRST, where there is one
 
     def arguments(self) -> dict[str, Any]:
         """Of :class:`gqlab.Agent`, but the environment and the seed."""
         if self.kind == "preset":
             return preset_of(self.environment).arguments()
-        preset = preset_of(self.environment, replay=True)
+        preset = replaying_preset(self.environment, self.first)
         start = preset.initial_value if self.optimistic else 0.0
         given = preset.arguments() | {"discount": self.discount, "initial_value": start}
         if self.kind == "replay":
             assert preset.replay is not None
             how = replace(preset.replay, n_step=self.n_step, updates=self.updates)
-            return given | {"algorithm": self.algorithm(_eta(preset)), "replay": how}
+            return given | {"algorithm": self.algorithm(preset.algorithm), "replay": how}
         eta = ONLINE_ETA * self.factor
         algorithm = Sarsa(eta, trace=0.9) if self.kind == "Sarsa" else QLearning(eta)
         return given | {"algorithm": algorithm, "replay": None}
 
-    def algorithm(self, eta_theta: float) -> Algorithm:
-        """That of a run with replay, from the preset's step size."""
-        eta = self.factor * eta_theta
+    def algorithm(self, preset: Algorithm) -> Algorithm:
+        """That of a run with replay, from the step size of the preset's."""
+        eta = _times(self.factor, preset.eta_theta)
+        eta_omega = _times(RATIO, eta)
         if self.reduction == "SVRG":
-            return VRGreedyGQ(eta, RATIO * eta, batch_size=500)
+            return VRGreedyGQ(eta, eta_omega, batch_size=500)
         if self.correction:
-            return SAGAGreedyGQ(eta, RATIO * eta) if self.reduction == "SAGA" else GreedyGQ(eta, RATIO * eta)
+            return SAGAGreedyGQ(eta, eta_omega) if self.reduction == "SAGA" else GreedyGQ(eta, eta_omega)
         return SAGAQLearning(eta) if self.reduction == "SAGA" else QLearning(eta)
 
 
-def _eta(preset: Preset) -> float:
-    eta = preset.algorithm.eta_theta
-    assert isinstance(eta, float)
-    return eta
+def _times(factor: float, eta: float | Decay | None) -> float | Decay:
+    """A step size so many times as large."""
+    assert eta is not None
+    return replace(eta, eta=factor * eta.eta) if isinstance(eta, Decay) else factor * eta
 
 
 def learner(
     environment: str, row: str, part: ReplayPart, factor: float, discount: float | None, seed: int
 ) -> ReplayRun:
     """The agent of a row."""
-    one, env, preset = ROWS[row], ENVIRONMENTS[environment], REPLAYING_PRESETS[environment]
+    one, env, preset = ROWS[row], ENVIRONMENTS[environment], replaying_preset(environment, part.first)
     replays = one.kind == "replay"
     assert preset.replay is not None
     within = env.bound if part.scans else WORST * env.bound
@@ -104,7 +108,14 @@ def learner(
         seed=seed,
         budget=round(part.share * budget),
         stops=part.scans or not replays,
+        first=part.first,
     )
+
+
+def replaying_preset(environment: str, first: bool) -> Preset:
+    """The preset with replay: as it was at first, or as it is."""
+    now = preset_of(environment, replay=True)
+    return FIRST.get(environment, now) if first else now
 
 
 def _or(value: Any, other: Any) -> Any:

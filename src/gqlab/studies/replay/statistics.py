@@ -111,6 +111,8 @@ def criteria_values(entries: Entries, design: Mapping[str, ReplayPart]) -> dict[
         if (scan := design.get("step sizes")) is not None:
             with_it, without = (n_solve(entries, name, row, scan) for row in (BASE, PLAIN))
             values[f"step sizes {name}"] = with_it - without
+    if (again := entries.get(("again", "Acrobot-v1", BASE, None, 1.0))) is not None:
+        values["again median"], values["again worst"] = again.median, again.worst
     for gamma in (0.95, 0.99):
         rows = [entries.get(("values", "CartPole-v1", row, gamma, 1.0)) for row in CORRECTED]
         values[f"values {gamma:g}"] = max((row.largest_value for row in rows if row is not None), default=float("nan"))

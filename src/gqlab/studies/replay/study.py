@@ -18,6 +18,7 @@ class ReplayStudy(Study):
     """How many steps agents need that learn again from what they keep, and what makes the difference."""
 
     design: Mapping[str, ReplayPart]
+    beside: Path | None = None  # curves of another library's agents
 
     name = "replay"
 
@@ -32,6 +33,8 @@ class ReplayStudy(Study):
         return entries_of(dict(zip(places, results, strict=True)))
 
     def write(self, gathered: Entries, folder: Path) -> str:
+        from gqlab.studies.replay.beside import read_beside
         from gqlab.studies.replay.report import write_report
 
-        return write_report(gathered, self.design, folder)
+        others = {} if self.beside is None else read_beside(self.beside)
+        return write_report(gathered | others, self.design, folder)
