@@ -226,10 +226,6 @@ def test_names_are_plain():
     assert {name: words for name, words in found.items() if words} == {}
 
 
-#: Of a trace, and of the study of replay, two names that never meet.
-SHARED_WORDS = {"Entries"}
-
-
 def test_a_class_has_a_name_of_its_own():
     """One name, one meaning: no two modules define classes, or names of types, that are called the same."""
     where: dict[str, list[str]] = {}
@@ -241,7 +237,7 @@ def test_a_class_has_a_name_of_its_own():
             for name in names:
                 if re.fullmatch(r"[A-Z]\w*[a-z]\w*", name):
                     where.setdefault(name, []).append(name_of(path))
-    assert {name: modules for name, modules in where.items() if len(modules) > 1 and name not in SHARED_WORDS} == {}
+    assert {name: modules for name, modules in where.items() if len(modules) > 1} == {}
 
 
 def test_a_name_that_was_given_up_is_answered_by_the_new_one():

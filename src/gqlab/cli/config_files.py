@@ -64,8 +64,8 @@ def _arguments(values: dict[str, Any], known: list[Argument], rest: list[str]) -
             raise ValueError(f"{name} is unknown, expected any of {listed}")
         words = _words(key, value, argument)
         _check_imports(key, words, code)
-        there = any(word == argument.flag or word.startswith(f"{argument.flag}=") for word in rest)
-        if (argument.flag and not there) or (not argument.flag and (not rest or rest[0].startswith("-"))):
+        given = any(word == argument.flag or word.startswith(f"{argument.flag}=") for word in rest)
+        if (argument.flag and not given) or (not argument.flag and (not rest or rest[0].startswith("-"))):
             yield argument, words
 
 

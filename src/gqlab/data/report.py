@@ -10,7 +10,7 @@ from gqlab.data.findings import Finding, Health
 from gqlab.data.propensities import Propensities
 from gqlab.data.samples import Correlated, Importance
 from gqlab.data.shifted import Shifted
-from gqlab.data.tallies import Actions, Columns, Duplicates, Ends, Following, Rewards, Tally
+from gqlab.data.tallies import ActionTallies, Columns, Duplicates, Ends, Following, Rewards, Tally
 from gqlab.data.transitions import Transitions
 from gqlab.support import checks
 from gqlab.support.words import counted
@@ -50,7 +50,7 @@ def health(data: Transitions, encoder: Any = None, target: Any = None, *, discou
     discount = checks.number("discount", discount, least=0, below=1)
     tallies: list[Tally] = [
         Ends(data), Rewards(data, discount), Shifted(data), Columns(data), Following(data), Duplicates(data),
-        Actions(data), Importance(data, target), Propensities(data), Correlated(data),
+        ActionTallies(data), Importance(data, target), Propensities(data), Correlated(data),
     ]  # fmt: skip
     if encoder is not None:
         encoder = fit_encoder(encoder, data)

@@ -178,7 +178,7 @@ class Columns:
         yield Finding("constant columns", "problem" if every else "note" if constant else "ok", constant, meaning)
 
 
-class Actions:
+class ActionTallies:
     """How often each action was taken."""
 
     RARE = 0.01

@@ -47,7 +47,7 @@ def algorithm_for(replay: Replay | Refit | None) -> Algorithm:
 
 
 def encoder_for(env: Any, flat: Flattener, seed: int) -> tuple[Any, str | None]:
-    """An encoder for an environment, and what is to be said of it."""
+    """An encoder for an environment, and what a user should know of it."""
     space = env.single_observation_space if is_vector(env) else env.observation_space
     if hasattr(space, "n") and hasattr(space, "start"):
         return OneHot(), None
@@ -60,34 +60,34 @@ def encoder_for(env: Any, flat: Flattener, seed: int) -> tuple[Any, str | None]:
         return TileCoder(n_tilings=1), None
     low, high = flat.low.copy(), flat.high.copy()
     open_ends = ~((np.abs(low) < UNBOUNDED) & (np.abs(high) < UNBOUNDED))
-    said = None
+    remark = None
     if open_ends.any():
         rows = random_observations(env, flat, seed)
         margin = MARGIN * np.maximum(np.ptp(rows, axis=0), 1e-6)
         low[open_ends], high[open_ends] = (rows.min(axis=0) - margin)[open_ends], (rows.max(axis=0) + margin)[open_ends]
-        said = (
+        remark = (
             f"the space of observations has no bounds for {_listed(flat, open_ends)}: they are taken from "
             f"{RANDOM_STEPS:,} random steps; an encoder with low=[...] and high=[...] has others"
         )
     bounds = [
         [float(f"{x:.3g}") if own else None for x, own in zip(ends, open_ends, strict=True)] for ends in (low, high)
     ]
-    if said is None:
+    if remark is None:
         return TileCoder(8 if flat.size <= 4 else 4, 8, groups=groups_of(flat.size)), None
     tilings = 8 if flat.size <= 4 else 4
-    return TileCoder(tilings, 8, low=bounds[0], high=bounds[1], groups=groups_of(flat.size)), said
+    return TileCoder(tilings, 8, low=bounds[0], high=bounds[1], groups=groups_of(flat.size)), remark
 
 
 def fitted(encoder: Any, env: Any, flat: Flattener, seed: int) -> Any:
     """A copy of the encoder, fitted to the environment's observations where it was not; or the one for it."""
-    said = None
+    remark = None
     if encoder is None:
-        encoder, said = encoder_for(env, flat, seed)
+        encoder, remark = encoder_for(env, flat, seed)
     made = as_encoder(encoder)
     if not hasattr(made, "n_features_out_"):
         if isinstance(made, Foreign):
             made = own_copy(made)
-            said = fit_foreign(made, env, flat, seed)
+            remark = fit_foreign(made, env, flat, seed)
         else:
             made = made.for_space(env.single_observation_space if is_vector(env) else env.observation_space)
     elif made.n_features_in_ != flat.size:
@@ -95,8 +95,8 @@ def fitted(encoder: Any, env: Any, flat: Flattener, seed: int) -> Any:
     else:
         made.check_space(flat)
         made = own_copy(made)
-    if said is not None:
-        logger.warning("gqlab: %s", said)
+    if remark is not None:
+        logger.warning("gqlab: %s", remark)
     return made
 
 
@@ -107,7 +107,7 @@ def groups_of(n: int) -> list[tuple[int, ...]]:
 
 
 def fit_foreign(encoder: Any, env: Any, flat: Flattener, seed: int) -> str:
-    """Fit a transformer of another library to what random steps show; what is to be said of it."""
+    """Fit a transformer of another library to what random steps show; what a user should know of it."""
     encoder.names = flat.names
     encoder.fit(random_observations(env, flat, seed))
     return f"{type(encoder.transformer).__name__} was not fitted: it is fitted to {RANDOM_STEPS:,} random steps"

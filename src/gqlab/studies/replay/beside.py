@@ -10,7 +10,7 @@ import numpy as np
 
 from gqlab.learn.agent.thresholds import steps_to_threshold
 from gqlab.studies.replay.design import ENVIRONMENTS
-from gqlab.studies.replay.statistics import Entries, RowRuns
+from gqlab.studies.replay.statistics import ReplayEntries, RowRuns
 from gqlab.support.checks import FloatArray
 from gqlab.support.files import open_regular
 
@@ -18,7 +18,7 @@ from gqlab.support.files import open_regular
 PART = "main"
 
 
-def read_beside(path: Path) -> Entries:
+def read_beside(path: Path) -> ReplayEntries:
     """A row for every environment: ``{"name": …, "curves": {environment: {seed: {"steps": […], "means": […]}}}}``."""
     try:
         with open_regular(path) as file:

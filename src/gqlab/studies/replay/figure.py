@@ -8,7 +8,7 @@ from typing import Any
 
 from gqlab.plots.style import BLUE, GREEN, GREY, INK, ORANGE, SKY, VERMILION, short, styled
 from gqlab.studies.replay.design import BASE, CORRECTED, ENVIRONMENTS, PLAIN, UNCORRECTED
-from gqlab.studies.replay.statistics import Entries
+from gqlab.studies.replay.statistics import ReplayEntries
 from gqlab.support.files import write_whole
 
 COLORS = {
@@ -30,7 +30,7 @@ CURVES = ("main", "again", "lander", "discrete")
 COLUMNS = 3
 
 
-def write_figure(entries: Entries, path: Path) -> str:
+def write_figure(entries: ReplayEntries, path: Path) -> str:
     """As PNG, and as SVG text."""
     import matplotlib.figure
 
@@ -57,7 +57,7 @@ def write_figure(entries: Entries, path: Path) -> str:
     return out.getvalue().decode()
 
 
-def _curves(axes: Any, entries: Entries, part: str, env: str) -> None:
+def _curves(axes: Any, entries: ReplayEntries, part: str, env: str) -> None:
     """The greedy policy on the way: the median of the seeds, and their range."""
     for (one, name, row, _, _), runs in entries.items():
         if (one, name) == (part, env):
@@ -78,7 +78,7 @@ def _curves(axes: Any, entries: Entries, part: str, env: str) -> None:
     axes.set_title(f"{env}, again" if part == "again" else env)
 
 
-def _values(axes: Any, entries: Entries, gamma: float | None) -> None:
+def _values(axes: Any, entries: ReplayEntries, gamma: float | None) -> None:
     """max |Q| at the checks, one line a seed; the bound as dots."""
     for (part, _, row, discount, _), runs in entries.items():
         if part == "values" and discount == gamma:

@@ -12,13 +12,13 @@ from typing import Any
 from gqlab.studies.decisions.statistics import CriterionVerdict
 from gqlab.studies.page import Table, figure, fixed, whole_page
 from gqlab.studies.replay.design import ENVIRONMENTS, FULL, N_EPISODES, ROWS, ReplayPart
-from gqlab.studies.replay.statistics import Entries, RowRuns, judge_all, n_solve
+from gqlab.studies.replay.statistics import ReplayEntries, RowRuns, judge_all, n_solve
 from gqlab.studies.study import write_texts
 
 TITLE = "Learning again from what was seen"
 
 
-def write_report(entries: Entries, design: Mapping[str, ReplayPart], folder: Path) -> str:
+def write_report(entries: ReplayEntries, design: Mapping[str, ReplayPart], folder: Path) -> str:
     """All files; the text for a terminal."""
     from gqlab.studies.replay.figure import write_figure
 
@@ -45,7 +45,7 @@ def solved_text(runs: RowRuns) -> str:
     return f"{steps_text(runs.median)} ({steps_text(runs.worst)})" + (", diverged" if runs.diverged else "")
 
 
-def tables(entries: Entries, design: Mapping[str, ReplayPart]) -> dict[str, Table]:
+def tables(entries: ReplayEntries, design: Mapping[str, ReplayPart]) -> dict[str, Table]:
     """Title ↦ table, of what the design has."""
     made: dict[str, Table] = {}
     for name in ("main", "again", "lander", "discrete"):
@@ -75,7 +75,7 @@ def _title(name: str, part: ReplayPart) -> str:
     return f"{what}: {each}, {n} seed{'s' if n > 1 else ''}"
 
 
-def _steps_table(entries: Entries, name: str, part: ReplayPart) -> Table:
+def _steps_table(entries: ReplayEntries, name: str, part: ReplayPart) -> Table:
     header = ["", *(f"{env}{_threshold(env)}" for env in part.environments)]
     names = dict.fromkeys((*part.rows, *(row for of, _, row, *_ in entries if of == name)))  # another library's last
     found = {row: [entries.get((name, env, row, None, 1.0)) for env in part.environments] for row in names}
@@ -88,7 +88,7 @@ def _threshold(environment: str) -> str:
     return "" if wanted is None else f" ≥ {fixed(wanted, 0)}"
 
 
-def _scan_table(entries: Entries, part: ReplayPart) -> Table:
+def _scan_table(entries: ReplayEntries, part: ReplayPart) -> Table:
     header = [""]
     for env in part.environments:
         header += [f"{env}, within {ENVIRONMENTS[env].bound:,}", "steps"]
@@ -103,7 +103,7 @@ def _scan_table(entries: Entries, part: ReplayPart) -> Table:
     return Table(header, rows)
 
 
-def _kept_values_table(entries: Entries, part: ReplayPart) -> Table:
+def _kept_values_table(entries: ReplayEntries, part: ReplayPart) -> Table:
     """Of the rows that keep something."""
     rows = [row for row in part.rows if ROWS[row].kind == "replay"]
     return Table(
@@ -116,7 +116,7 @@ def _value_text(runs: RowRuns) -> str:
     return f"{fixed(runs.median_value, 2)} ({fixed(runs.largest_value, 2)})"
 
 
-def _values_table(entries: Entries, part: ReplayPart) -> Table:
+def _values_table(entries: ReplayEntries, part: ReplayPart) -> Table:
     header = ["", *(f"γ = {gamma:g}" for gamma in part.discounts)]
     rows = []
     for row in part.rows:
@@ -173,7 +173,7 @@ def page(named: Mapping[str, Table], judged: list[CriterionVerdict], svg: str) -
     return whole_page(TITLE, body)
 
 
-def numbers(entries: Entries, judged: list[CriterionVerdict]) -> str:
+def numbers(entries: ReplayEntries, judged: list[CriterionVerdict]) -> str:
     """Everything as JSON; ∞ and what was not measured as null."""
 
     def plain(value: Any) -> Any:

@@ -67,10 +67,10 @@ class RowRuns:
 
 
 #: ReplayPart, environment, row, discount, factor ↦ runs.
-Entries = dict[tuple[str, str, str, float | None, float], RowRuns]
+ReplayEntries = dict[tuple[str, str, str, float | None, float], RowRuns]
 
 
-def entries_of(found: Mapping[Place, Mapping[str, Any]]) -> Entries:
+def entries_of(found: Mapping[Place, Mapping[str, Any]]) -> ReplayEntries:
     """The runs of every row and step size."""
     groups: dict[tuple[str, str, str, float | None, float], list[Mapping[str, Any]]] = {}
     for place, result in found.items():
@@ -94,7 +94,7 @@ def q_bound(environment: str, discount: float | None) -> float:
     return ENVIRONMENTS[environment].r_max / (1 - gamma)
 
 
-def n_solve(entries: Entries, environment: str, row: str, part: ReplayPart) -> float:
+def n_solve(entries: ReplayEntries, environment: str, row: str, part: ReplayPart) -> float:
     """How many step sizes of a scan solve; NaN: it is not in it."""
     found = [entries.get(("step sizes", environment, row, None, factor)) for factor in part.factors]
     if any(one is None for one in found):
@@ -102,7 +102,7 @@ def n_solve(entries: Entries, environment: str, row: str, part: ReplayPart) -> f
     return sum(one.median <= part.share * ENVIRONMENTS[environment].bound for one in found if one is not None)
 
 
-def criteria_values(entries: Entries, design: Mapping[str, ReplayPart]) -> dict[str, float]:
+def criteria_values(entries: ReplayEntries, design: Mapping[str, ReplayPart]) -> dict[str, float]:
     """The number of every criterion that the design has runs for."""
     values: dict[str, float] = {}
     for name in CLASSIC:
@@ -126,7 +126,7 @@ def criteria_values(entries: Entries, design: Mapping[str, ReplayPart]) -> dict[
     return values
 
 
-def judge_all(entries: Entries, design: Mapping[str, ReplayPart]) -> list[CriterionVerdict]:
+def judge_all(entries: ReplayEntries, design: Mapping[str, ReplayPart]) -> list[CriterionVerdict]:
     """Every criterion that the design has runs for."""
     values = criteria_values(entries, design)
     found = {name: value for name, value in values.items() if not np.isnan(value)}

@@ -9,7 +9,7 @@ from pathlib import Path
 from gqlab.studies.keys import Call
 from gqlab.studies.replay.design import ReplayPart
 from gqlab.studies.replay.runs import label_of, learners_of, measure
-from gqlab.studies.replay.statistics import Entries, entries_of
+from gqlab.studies.replay.statistics import ReplayEntries, entries_of
 from gqlab.studies.study import Result, Study
 
 
@@ -28,11 +28,11 @@ class ReplayStudy(Study):
             for place, one in learners_of(self.design)
         ]
 
-    def gather(self, results: Sequence[Result]) -> Entries:
+    def gather(self, results: Sequence[Result]) -> ReplayEntries:
         places = [place for place, _ in learners_of(self.design)]
         return entries_of(dict(zip(places, results, strict=True)))
 
-    def write(self, gathered: Entries, folder: Path) -> str:
+    def write(self, gathered: ReplayEntries, folder: Path) -> str:
         from gqlab.studies.replay.beside import read_beside
         from gqlab.studies.replay.report import write_report
 
