@@ -259,7 +259,7 @@ class LinearQ(Policy):
         --------
         >>> import gqlab as gq
         >>> model = gq.LinearQ([[0.0, 1.0], [1.0, 0.0]], gq.Identity(bias=False, scale=False).fit([[0, 0], [1, 1]]))
-        >>> [axes.get_title() for axes in model.plot(bounds=[(0, 1), (0, 1)])]
+        >>> [axes.get_title("left") for axes in model.plot(bounds=[(0, 1), (0, 1)])]
         ['value', 'greedy action']
         """
         from gqlab.learn.pictures import plot_model
@@ -318,13 +318,12 @@ class LinearQ(Policy):
             The class of its target, where that is an operator of your own: no file has a module imported.
         """
         arrays, header = read_saved(path, FORMAT, ("encoder", "target", "discount", "metadata"))
+        policy = arrays.get("policy")
         with reading(path):
             return cls(
                 theta=arrays["theta"],
                 encoder=saved_encoder(header, arrays, encoder),
-                target=FixedPolicy(arrays["policy"])
-                if "policy" in arrays
-                else operator_from_dict(header["target"], operators),
+                target=operator_from_dict(header["target"], operators) if policy is None else FixedPolicy(policy),
                 discount=header["discount"],
                 history={name.removeprefix("history."): v for name, v in arrays.items() if name.startswith("history.")},
                 metadata=header["metadata"],
@@ -350,9 +349,8 @@ def read_saved(path: Any, wanted: str, keys: Sequence[str] = ()) -> tuple[dict[s
     try:
         arrays = read_arrays(name)
     except ValueError as error:
-        raise ValueError(
-            f"{name} is damaged, or not a file of {wanted.split()[0]} ({one_line(error)}): take a copy, or make it anew"
-        ) from None
+        what = f"{name} is damaged, or not a file of {wanted.split()[0]}"
+        raise ValueError(f"{what} ({one_line(error)}): take a copy, or make it anew") from None
     return arrays, read_header(arrays, wanted, name, keys)
 
 
