@@ -20,7 +20,7 @@ from gqlab.estimators.least_squares import LeastSquares, solve
 from gqlab.estimators.needs import Need, Needs
 from gqlab.rules.dispatch import routine, rule
 from gqlab.rules.gradient import add
-from gqlab.rules.memory import COUNT, DOUBLE, Array, Sizes, far
+from gqlab.rules.memory import COUNT, DOUBLE, MOST, Array, Sizes, far
 from gqlab.rules.point import move_to
 from gqlab.samples.streams import draw, is_terminal
 
@@ -77,13 +77,13 @@ class KnownBehavior(NamedTuple):
         shared = {name: part._replace(kept=name in kept) for name, part in LeastSquares.memory(n).items()}
         return {
             **shared,
-            "count": far(n.samples, COUNT, kept=True),
+            "count": far(n.samples, COUNT, kept=True, within=(0, MOST)),
             "mu": far(n.states, DOUBLE, kept=True),
             "weight": far(n.samples, DOUBLE),
             "mu_next": far(n.states, DOUBLE),
-            "restart": far(n.states, COUNT),
-            "n_state": far(n.states, COUNT),
-            "n_pair": far(n.states * n.A, COUNT),
+            "restart": far(n.states, COUNT, within=(0, MOST)),
+            "n_state": far(n.states, COUNT, within=(0, MOST)),
+            "n_pair": far(n.states * n.A, COUNT, within=(0, MOST)),
         }
 
     def begin(self, world, point, cursor, u, d, A):

@@ -10,6 +10,7 @@ import numpy as np
 from gqlab.plots.style import BLUE, GREY, INK, VERMILION, axes_of, styled
 from gqlab.support import checks
 from gqlab.support.checks import FloatArray
+from gqlab.support.printable import printable
 
 #: The colour of a verdict.
 COLOURS = {"better": BLUE, "worse": VERMILION, "cannot say": GREY}
@@ -81,7 +82,7 @@ def _draw_gains(ax: Any, gains: Sequence[Gain], baseline: str, confidence: float
             ax.plot(one.gain, k, "o", color=colour, markersize=6, zorder=3)
         ax.annotate(one.verdict, (1.0, k), (10, 0), xycoords=("axes fraction", "data"), textcoords="offset points",
                     va="center", fontsize=9, color=colour)  # fmt: skip
-    ax.set(yticks=range(len(gains)), yticklabels=[one.name for one in gains], xlim=(low, high))
+    ax.set(yticks=range(len(gains)), yticklabels=[printable(one.name) for one in gains], xlim=(low, high))
     ax.set_ylim(len(gains) - 0.5, -0.5)
     ax.grid(visible=False, axis="y")
     ax.tick_params(axis="y", length=0, pad=9, labelsize=10, labelcolor=INK)
@@ -108,8 +109,8 @@ def _draw_support(ax: Any, support: Any) -> None:
         ax.set_axis_off()
         return
     name, places, missing, labels = support
-    names = [f"observation {j}" for j in range(places.shape[1])] if labels is None else list(labels)
-    ax.set_title(f"Where support for {name} is missing")
+    names = [f"observation {j}" for j in range(places.shape[1])] if labels is None else list(map(printable, labels))
+    ax.set_title(f"Where support for {printable(name)} is missing")
     if missing.max() < NOTHING:
         ax.text(0.5, 0.5, "nowhere", ha="center", va="center", transform=ax.transAxes, color=GREY)
         ax.set(xticks=[], yticks=[])
