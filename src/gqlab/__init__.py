@@ -11,12 +11,16 @@ Greedy-GQ, its variance-reduced form VR-Greedy-GQ (ICLR 2021), and the exact qua
 (8, 11, 4)
 """
 
+from __future__ import annotations
+
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
 
 from gqlab.version import __version__
 
+TYPE_CHECKING = False  # type checkers take it as true: nothing is imported before the command line can hear Ctrl-C
 if TYPE_CHECKING:
+    from typing import Any
+
     from gqlab import tasks, theory
     from gqlab.algorithms import (
         LSPI,

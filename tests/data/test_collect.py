@@ -107,7 +107,7 @@ def test_a_progress_bar_is_there_when_asked_for(capsys):
 BAD = [
     ({"env": 3}, "env is 3, expected the name of a Gymnasium environment, or one (not a vector of them)"),
     ({"env": "NoSuch-v7"}, "env is 'NoSuch-v7': Environment `NoSuch` doesn't exist."),
-    ({"env": "Pendulum-v1"}, "env: space is Box(-2.0, 2.0, (1,), float32): continuous actions are not supported, expected Discrete(n)"),
+    ({"env": "Pendulum-v1"}, "env: space is Box(-2.0, 2.0, (1,), float32): continuous actions are not supported, expected Discrete(n) or MultiDiscrete"),
     ({"n_steps": 0}, "n_steps is 0, expected at least 1"),
     ({"seed": -1}, "seed is -1, expected at least 0 and below 4294967296"),
     ({"policy": 3}, "policy is 3, expected a policy: a LinearQ, an Agent, a function of observations, a FixedPolicy or a table of probabilities"),

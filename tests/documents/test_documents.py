@@ -75,7 +75,7 @@ def test_every_block_of_the_readme_runs_alone_and_makes_its_picture(tmp_path, py
     """As the script does that made the pictures; none but those that are shown, and every one of them."""
     text = (ROOT / "README.md").read_text()
     assert all("import gqlab as gq" in block for block in blocks("README.md"))
-    warned = pytestconfig.getini("filterwarnings")[0]  # an error, but for old packages (`make lowest`)
+    warned, *_ = pytestconfig.getini("filterwarnings")  # an error, but for old packages (`make lowest`)
     code = [sys.executable, "-W", warned, str(ROOT / "docs" / "_ext" / "readme_pictures.py"), str(tmp_path / "made")]
     done = subprocess.run(code, cwd=tmp_path, capture_output=True, text=True, timeout=900)
     assert done.returncode == 0, done.stderr
@@ -190,7 +190,7 @@ def test_every_command_and_option_that_a_document_names_is_there(capsys):
     for path in DOCUMENTS:
         for code in code_of(path):
             for name, rest in re.findall(r"(?:^|\| )gqlab ([a-z]+)((?: [^|]*)?)", code):
-                if name == "help":  # of a command, or of all
+                if name == "help":  # of a command
                     continue
                 assert name in COMMANDS, f"{path.name}: {code}"
                 assert set(re.findall(r"--[a-z][a-z-]*", rest)) <= options[name], f"{path.name}: {code}"

@@ -462,8 +462,8 @@ def public_methods(owner: type) -> list[str]:
 
 #: What only carries results, is made by no user, or (learn_many) starts processes and writes files: its own tests call it.
 NOT_CALLED = {
-    gq.Algorithm, gq.Callback, gq.Decision, gq.Evaluation, gq.Floor, gq.Health, gq.ImportanceSampling, gq.Seeds, gq.Selection, gq.learn_many, gq.Trajectory, gq.UpdateError, gq.Watched, gq.RunResult, gq.GridResult, gq.Transitions, theory.Choice, theory.GreedyReport,
-    theory.Practical, theory.Repair, theory.Report, theory.Schedule, theory.Sharp, theory.Statement, theory.StepSizes, theory.Tried,
+    gq.Algorithm, gq.Callback, gq.Decision, gq.Efficiency, gq.Evaluation, gq.Floor, gq.Health, gq.ImportanceSampling, gq.Seeds, gq.Selection, gq.learn_many, gq.Trajectory, gq.UpdateError, gq.Watched, gq.RunResult, gq.GridResult, gq.Transitions, theory.Choice, theory.GreedyReport,
+    theory.Attempt, theory.GreedyBound, theory.PlugIn, theory.Practical, theory.Repair, theory.Report, theory.Schedule, theory.Sharp, theory.Statement, theory.StepSizes, theory.Tried,
 }  # fmt: skip
 
 #: Whose methods are called, and on what.

@@ -27,7 +27,7 @@ def things(problem):
     agent = gq.Agent("FrozenLake-v1").learn(50)
     return {
         "report": gq.theory.analyse(problem, gq.VRGreedyGQ(radius=100.0), n_epochs=10),
-        "report of Greedy-GQ": gq.theory.analyse(problem, gq.GreedyGQ(radius=100.0), n_samples=1000),
+        "report of Greedy-GQ": gq.theory.analyse_greedy(problem, gq.GreedyGQ(radius=100.0), n_samples=1000),
         "health": gq.health(log),
         "decision": gq.decide(log, {"down": [[0, 1, 0, 0]] * 16}, discount=0.9, features="tabular"),
         "result": gq.run(problem, gq.GreedyGQ(), n_samples=300, n_runs=2),

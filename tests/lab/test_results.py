@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 
 import numpy as np
@@ -179,7 +180,10 @@ def test_a_plain_array_is_refused(tmp_path):
 
 
 def test_a_state_that_the_problem_does_not_have_is_refused(tmp_path, result, garnet_problem):
-    odd = gq.RunResult.load(rewritten(tmp_path, result, state=np.full(3, 77, dtype=np.uint32)))
+    odd = dataclasses.replace(result, state=np.full(3, 77, dtype=np.uint32))
+    with pytest.raises(ValueError, match=r"npz is not a result that gqlab saved \(state\[0\] is 77, expected 0 … 4"):
+        gq.RunResult.load(rewritten(tmp_path, result, state=odd.state))
+    odd = dataclasses.replace(odd, metadata={k: v for k, v in odd.metadata.items() if k != "sizes"})
     with pytest.raises(ValueError, match="resume: that result has a state that the problem does not have"):
         gq.run(garnet_problem, gq.VRGreedyGQ(batch_size=50), 600, resume=odd)
 

@@ -226,7 +226,12 @@ class CountingStep(NamedTuple):
 
     @staticmethod
     def memory(n):
-        return {"seen": near(1, COUNT, kept=True), "q": near(n.A), "w": near(n.A), "c": near(n.A + 2)}
+        return {
+            "seen": near(1, COUNT, kept=True, within=(0, 2**48)),
+            "q": near(n.A),
+            "w": near(n.A),
+            "c": near(n.A + 2),
+        }
 
     def step(self, world, point, cursor, u, rates, d, A):
         x, cursor = draw(world.stream, world.run, cursor, u)

@@ -13,12 +13,6 @@ import numpy as np
 import pytest
 
 import gqlab as gq
-from gqlab.algorithms import ALGORITHMS
-from gqlab.estimators.kept import SAGAKept, SVRGKept
-from gqlab.estimators.traces import Traces
-from gqlab.learn.agent.core import AGENT
-from gqlab.learn.agent.ranges import BELOW
-from gqlab.rules.memory import COUNT, INDEX, SAMPLE, Sizes
 from gqlab.support.files import read_arrays, write_arrays
 from helpers.agent_loops import Walk, coder
 
@@ -157,57 +151,6 @@ def test_a_file_of_another_encoder_is_refused(tmp_path):
     other = gq.TileCoder(n_tilings=5, bins=3).for_space(Walk.observation_space)
     with pytest.raises(ValueError, match="the file holds"):
         gq.Agent.load(tmp_path / "agent.npz", env=Walk(limit=12), encoder=other)
-
-
-AGENTS = {
-    "traces": (gq.Sarsa(0.2, trace=0.9), None),
-    "batches": (gq.VRGreedyGQ(0.2, 0.1, batch_size=30), None),
-    "plain": (gq.QLearning(0.2), None),
-    "VR": (gq.VRGreedyGQ(0.2, 0.1, batch_size=30), GROWING),
-    "SAGA": (SAGA, WINDOW),
-}
-
-
-#: Each compiles a step of its own.
-LONG_AGENTS = ("batches", "VR")
-
-
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[pytest.mark.long] * (name in LONG_AGENTS)) for name in AGENTS]
-)
-def test_every_array_of_whole_numbers_has_a_range(tmp_path, name):
-    algorithm, replay = AGENTS[name]
-    agent = agent_of(replay, algorithm).learn(75)
-    agent.save(tmp_path / "agent.npz")
-    again = gq.Agent.load(tmp_path / "agent.npz", env=Walk(limit=12))
-    assert bytes_of(again, tmp_path / "again.npz") == (tmp_path / "agent.npz").read_bytes()
-    arrays = read_arrays(tmp_path / "agent.npz")
-    whole = [
-        key for key, array in arrays.items() if key.startswith("live.") and array.dtype.kind in "iu" and array.size
-    ]
-    assert len(whole) > 5
-    for key in whole:
-        if key in ("live.identity.seed", "live.estimator.since") or key.startswith("live.estimator.slot"):
-            continue
-        write_arrays(tmp_path / "agent.npz", arrays)
-        worst = np.iinfo(arrays[key].dtype).max
-        crafted(tmp_path / "agent.npz", key, put(worst))
-        with pytest.raises(ValueError, match="the file holds"):
-            gq.Agent.load(tmp_path / "agent.npz", env=Walk(limit=12))
-
-
-def test_every_estimator_that_runs_beside_an_environment_has_ranges():
-    values: dict[str, Any] = dict.fromkeys(("batch_size", "growth_units", "keeps_all", "has_omega", "epoch_updates"), 2)
-    kinds = [way.estimator for kind in ALGORITHMS.values() for way in default_ways(kind) if not AGENT.unmet(way)]
-    assert len({*kinds}) > 3
-    for kind in {*kinds, SAGAKept, SVRGKept, Traces}:
-        arrays = kind.memory(Sizes(4, 3, 5, 6, 7, values))
-        whole = [name for name, array in arrays.items() if array.kind in (SAMPLE, INDEX, COUNT)]
-        assert [name for name in whole if f"estimator.{name}" not in BELOW] == [], kind
-
-
-def default_ways(kind: Any) -> Any:
-    return kind().ways if kind.__module__.startswith("gqlab.") else ()
 
 
 KILLED = """

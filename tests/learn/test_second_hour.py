@@ -117,6 +117,16 @@ def test_tiles_are_grouped_by_the_columns_of_a_log(tmp_path):
     assert model.encoder.n_active_ == 4
 
 
+def test_a_fit_knows_the_keys_and_categories_of_what_was_collected():
+    data = gq.collect("tests/Room-v0", n_steps=60, seed=0)
+    model = gq.fit(data, gq.TileCoder(2, bins=2, groups=["room", ("place", "room")]), gq.LSPI(), discount=0.5)
+    rooms = [{"place": np.array([0.5, 0.5]), "room": room} for room in (1, 2, 3)]
+    tiles = [set(model.encoder.encode(model.space.flatten(room))) for room in rooms]
+    assert not tiles[0] & tiles[1]
+    assert not tiles[1] & tiles[2]
+    assert model.plot("room", at={"place[0]": 0.1}).get_xlabel() == "room"
+
+
 def test_a_column_transformer_sees_the_names_of_a_dict(tmp_path):
     columns = ColumnTransformer(
         [("kind", OneHotEncoder(), ["room"]), ("rest", StandardScaler(), ["place[0]", "place[1]"])]

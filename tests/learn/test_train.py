@@ -101,7 +101,10 @@ def test_train_goes_further_and_refuses_a_folder_of_another_run(tmp_path, capsys
     assert gq.Agent.load(tmp_path / "agent.npz").num_timesteps == 2000
     with pytest.raises(SystemExit):
         train(tmp_path, "--seed", "4")
-    assert "holds a run with seed 3, not 4: take another folder" in capsys.readouterr().err
+    assert (
+        "holds a run with seed 3, not 4: start over with --force, or take another folder with --out"
+        in capsys.readouterr().err
+    )
 
 
 @pytest.mark.parametrize(

@@ -82,7 +82,8 @@ def test_a_model_with_an_operator_of_ones_own_survives_its_file(tmp_path, target
     with pytest.raises(ValueError) as error:  # noqa: PT011 - the whole message is compared
         gq.LinearQ.load(tmp_path / "model.npz")
     name = type(target).__name__
-    assert str(error.value) == f"target is {__name__}:{name}, an operator that is not gqlab's: give its class, operators=[{name}]"  # fmt: skip
+    file = tmp_path / "model.npz"
+    assert str(error.value) == f"{file}: target is {__name__}:{name}, an operator that is not gqlab's: give its class, operators=[{name}]"  # fmt: skip
 
 
 @pytest.mark.long

@@ -243,7 +243,7 @@ def test_a_problem_of_ones_own(tiny, capsys):
         (["--problem", "none.py:x"], r"problem is 'none.py:x': there is no file none.py"),
         (["--problem", "own_scheme.py:x"], r"own_scheme.py has nothing of the name x"),
         (["--problem", "own_scheme.py:nothing"], r"is 7, expected a Problem or a function from a seed to one"),
-        (["--algorithm", "SVRG"], r"algorithm is 'SVRG', expected one of least squares, SAGA, .*, or FILE.py:NAME"),
+        (["--algorithm", "SVRG"], r"algorithm is 'SVRG', expected one of least squares, .*SAGA, .*, or FILE.py:NAME"),
         (["--algorithm", "own_scheme.py:build"], r"expected one that follows the trajectory of the run"),
         (["--algorithm", "PolicyGradient"], r"expected one that follows the trajectory of the run"),
         (["--problems", "0"], r"problems is 0, expected"),

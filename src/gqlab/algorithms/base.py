@@ -143,6 +143,7 @@ class Algorithm:
 
     def n_updates(self, n_samples: int) -> int:
         """The updates that a budget of samples allows."""
+        n_samples = checks.integer("n_samples", n_samples, least=0)
         if self.samples_per_update > n_samples:
             raise ValueError(f"an update takes {self.samples_per_update} samples, more than n_samples = {n_samples}")
         return n_samples // self.samples_per_update

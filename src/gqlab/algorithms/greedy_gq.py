@@ -125,6 +125,7 @@ class Epochs(OwnRadius):
         return np.array(ends)
 
     def n_updates(self, n_samples: int) -> int:
+        n_samples = checks.integer("n_samples", n_samples, least=0)
         if self.batch_size > n_samples:
             raise ValueError(f"batch_size is {self.batch_size}, more than n_samples = {n_samples}: not one epoch fits")
         if self.growth_units == GROWTH_UNIT:

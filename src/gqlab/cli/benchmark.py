@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 import tyro
 
 from gqlab.cli.study_options import StudyOptions
+from gqlab.support.printable import say
 
 #: Where everything goes unless ``--out`` says otherwise, in a folder of its own.
 RESULTS = Path("results")
@@ -86,4 +87,4 @@ def benchmark(options: Annotated[Benchmark, tyro.conf.arg(name="")]) -> None:
     if options.json:
         print((folder / f"{study.name}.json").read_text(encoding="utf-8"))
         return
-    print(f"{done.text}\n\nWritten to {folder}: {study.name}.html, .md and .json")
+    say(f"{done.text}\n\nWritten to {folder}: {study.name}.html, .md and .json")

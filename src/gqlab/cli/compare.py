@@ -19,6 +19,7 @@ from gqlab.studies.compare.design import FAMILIES, FULL, LINEUP, QUICK, RADIUS, 
 from gqlab.studies.compare.leaderboard import Leaderboard
 from gqlab.studies.study import run_study
 from gqlab.support import checks
+from gqlab.support.printable import say
 
 #: Where everything goes unless ``--out`` says otherwise: a folder for each family of problems.
 OUT, OUT_QUICK = Path("results/compare"), Path("results/compare-quick")
@@ -58,7 +59,7 @@ def compare(options: Annotated[Compare, tyro.conf.arg(name="")]) -> None:
     if options.json:
         print((folder / "compare.json").read_text(encoding="utf-8"))
         return
-    print(f"{done.text}\n\nWritten to {folder}: compare.html, .json, .md, .png and .svg")
+    say(f"{done.text}\n\nWritten to {folder}: compare.html, .json, .md, .png and .svg")
 
 
 def command_of(options: Compare) -> str:

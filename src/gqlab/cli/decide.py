@@ -14,6 +14,7 @@ from gqlab.cli.engine_options import EngineOptions, engine_from
 from gqlab.cli.judging import PAGE, RECORD, JudgeOptions, check_unwritten, write_decision
 from gqlab.cli.log_options import read_log
 from gqlab.support.plain_json import print_json
+from gqlab.support.printable import say
 
 
 @dataclass(frozen=True)
@@ -65,8 +66,8 @@ def decide(options: Annotated[DecideOptions, tyro.conf.arg(name="")]) -> None:
     if options.json:
         print_json(decision.to_dict() | {"out": options.out})
         return
-    print(decision.table)
-    print(f"\nWritten to {options.out}: {PAGE}, {RECORD}, gains.png and .svg")
+    say(decision.table)
+    say(f"\nWritten to {options.out}: {PAGE}, {RECORD}, gains.png and .svg")
 
 
 def read_models(paths: tuple[Path, ...]) -> dict[str, Any]:
@@ -81,13 +82,12 @@ def read_models(paths: tuple[Path, ...]) -> dict[str, Any]:
         try:
             models[name] = LinearQ.load(path)
         except ValueError as error:
-            if str(error).startswith("encoder is missing"):
+            if str(error).startswith(f"{path}: encoder is missing"):
                 raise ValueError(
                     f"{path} was saved with a transformer that no file can bring back: decide in Python, "
                     "with gqlab.LinearQ.load(path, encoder=...)"
                 ) from None
-            named = str(error) if str(path) in str(error) else f"{path} is no model, or damaged: {error}"
-            raise ValueError(named) from None
+            raise
     return models
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import os
 import sys
@@ -41,7 +42,7 @@ class EnvOptions:
 
 def env_plan(env: str, options: EnvOptions) -> EnvPlan:
     """The environment that the options ask for, its keywords typed as it wants them."""
-    from gqlab.learn.environments import EnvPlan
+    from gqlab.learn.environments import EnvPlan, single_spaces
 
     for path in options.code:
         _imported("code", path)
@@ -57,7 +58,10 @@ def env_plan(env: str, options: EnvOptions) -> EnvPlan:
         except ModuleNotFoundError as error:
             raise ValueError(f"env is {env!r}: {error}") from None
     wrappers = tuple(_wrapper(text) for text in options.wrappers)
-    return EnvPlan(env, typed_keywords(env, options.env_kwargs), wrappers)
+    plan = EnvPlan(env, typed_keywords(env, options.env_kwargs), wrappers)
+    with contextlib.closing(plan.make()) as made:  # what is wrong with it is said before anything is written
+        single_spaces(made)
+    return plan
 
 
 def _imported(argument: str, path: Path) -> None:

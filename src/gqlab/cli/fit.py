@@ -21,6 +21,7 @@ from gqlab.cli.log_options import LogOptions, read_log
 from gqlab.cli.own_files import named_kind
 from gqlab.cli.run_folder import run_folder
 from gqlab.support.plain_json import print_json
+from gqlab.support.printable import say
 
 #: Passes over the rows, where nothing else is said.
 PASSES = 100
@@ -137,8 +138,8 @@ def fit(options: Annotated[Fit, tyro.conf.arg(name="")]) -> None:
         found = {"decision": None if own.decision is None else own.decision.to_dict(), "judged": own.lines}
         print_json({**model.metadata, "history": model.history, "evaluation": evaluation, **found, "out": folder})
         return
-    print("\n".join([*own.lines, *fit_page.summary(model, played)]))
-    print(f"Written to {folder}: report.html, model.npz, history.csv, history.png and .svg")
+    say("\n".join([*own.lines, *fit_page.summary(model, played)]))
+    say(f"Written to {folder}: report.html, model.npz, history.csv, history.png and .svg")
 
 
 def own_decision(options: Fit, data: Transitions, learn: Callable[[Transitions], LinearQ]) -> OwnDecision:

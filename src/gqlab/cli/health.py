@@ -9,6 +9,7 @@ import tyro
 
 from gqlab.cli.log_options import LogOptions, read_log
 from gqlab.support.plain_json import print_json
+from gqlab.support.printable import say
 
 
 @dataclass(frozen=True)
@@ -37,4 +38,4 @@ def health(options: Annotated[HealthOptions, tyro.conf.arg(name="")]) -> None:
     if options.json:
         print_json(found.to_dict())
     else:
-        print(found.table())
+        say(found.table())

@@ -11,6 +11,7 @@ import tyro
 from gqlab.cli.judging import PAGE, RECORD, JudgeOptions, check_unwritten, write_decision
 from gqlab.cli.log_options import read_log
 from gqlab.support.plain_json import print_json
+from gqlab.support.printable import say
 
 #: The choice, where one is better than what runs now.
 MODEL = "model.npz"
@@ -66,10 +67,10 @@ def select(options: Annotated[SelectOptions, tyro.conf.arg(name="")]) -> None:
     if options.json:
         print_json(record | {"out": options.out})
         return
-    print(found.table)
+    say(found.table)
     files = [*([] if found.model is None else [MODEL]), PAGE, RECORD]
     pictures = "" if found.decision is None else ", gains.png and .svg"
-    print(f"\nWritten to {options.out}: {', '.join(files)}{pictures}")
+    say(f"\nWritten to {options.out}: {', '.join(files)}{pictures}")
 
 
 def _write_model(model: Any, folder: Path) -> None:

@@ -18,6 +18,7 @@ from gqlab.grids.grid import grid
 from gqlab.grids.grid_result import GridResult
 from gqlab.grids.recipe import Recipe, read_recipe
 from gqlab.support.own_files import OwnCode
+from gqlab.support.printable import say
 from gqlab.support.words import counted
 from gqlab.tasks.engines import engine_of
 
@@ -74,10 +75,10 @@ def sweep(options: Annotated[SweepOptions, tyro.conf.arg(name="")]) -> None:
         counts = {"cells": len(found), "computed": n_computed, "seconds": seconds}
         print(json.dumps({"store": str(options.out), **counts, "rows": rows}, indent=1))
         return
-    print(table(rows))
-    print(f"\n{work(len(found), n_computed, seconds)}; gqlab.open_grid({str(options.out)!r}) opens them")
+    say(table(rows))
+    say(f"\n{work(len(found), n_computed, seconds)}; gqlab.open_grid({str(options.out)!r}) opens them")
     if options.export is not None:
-        print(f"{counted(written, 'row')} in {options.export}")
+        say(f"{counted(written, 'row')} in {options.export}")
 
 
 def work(n_cells: int, n_computed: int, seconds: float) -> str:

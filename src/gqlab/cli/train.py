@@ -17,6 +17,7 @@ from gqlab.cli.replay_options import ReplayOptions, replay_of
 from gqlab.cli.run_folder import run_folder
 from gqlab.support import checks
 from gqlab.support.plain_json import print_json
+from gqlab.support.printable import say
 from gqlab.support.words import counted
 
 if TYPE_CHECKING:
@@ -141,10 +142,10 @@ def train(options: Annotated[Train, tyro.conf.arg(name="")]) -> None:
         about = {"env": plan.env, "steps": steps, "evaluation": found._asdict(), "history": history}
         print_json({**about, **reached, "out": folder})
         return
-    print(f"{plan.env}: mean return {found.mean:.1f} over {counted(n, 'episode')} after {counted(steps, 'step')}")
+    say(f"{plan.env}: mean return {found.mean:.1f} over {counted(n, 'episode')} after {counted(steps, 'step')}")
     if plan.threshold is not None:
         print(train_page.solved_words(plan, solved))
-    print(f"Written to {folder}: report.html, model.npz, agent.npz, progress.csv, curve.png and .svg")
+    say(f"Written to {folder}: report.html, model.npz, agent.npz, progress.csv, curve.png and .svg")
 
 
 def train_seeds(options: Train, plan: Any, folder: Path) -> None:

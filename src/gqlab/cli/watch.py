@@ -12,6 +12,7 @@ import tyro
 from gqlab.cli.own_files import from_file
 from gqlab.support import checks
 from gqlab.support.plain_json import print_json
+from gqlab.support.printable import say
 from gqlab.support.words import counted
 
 
@@ -74,5 +75,5 @@ def watch(options: Annotated[WatchFilm, tyro.conf.arg(name="")]) -> None:
         print_json({"out": str(out), "returns": found.returns, "lengths": found.lengths, "pictures": len(frames)})
         return
     for k, (total, length) in enumerate(zip(found.returns, found.lengths, strict=True), 1):
-        print(f"episode {k}: return {total:g} in {counted(length, 'step')}")
-    print(f"Written to {out}: {len(frames)} pictures, {len(frames) / fps:.1f} s")
+        say(f"episode {k}: return {total:g} in {counted(length, 'step')}")
+    say(f"Written to {out}: {len(frames)} pictures, {len(frames) / fps:.1f} s")

@@ -119,7 +119,7 @@ def _steps(
     progress: bool | None,
 ) -> dict[str, Any]:
     """What ``Transitions.from_arrays`` takes."""
-    from gqlab.encoders.spaces import reward_of
+    from gqlab.encoders.spaces import answer_of, reward_of
 
     single = getattr(world.observation_space, "dtype", None) == np.float32
     observations, following = np.empty((2, n_steps, flat.size), np.float32 if single else np.float64)
@@ -127,19 +127,19 @@ def _steps(
     rewards, probabilities = np.empty((2, n_steps))
     terminated, truncated = np.zeros((2, n_steps), bool)
     known, episode = True, 0
-    observation, _ = world.reset(seed=seed)
+    observation, _ = answer_of("reset", world.reset(seed=seed))
     for t in _with_bar(n_steps, progress):
         _write(flat, observation, observations[t], t)
         action, probability = choose(observations[t : t + 1].astype(np.float64))
         known = known and probability is not None
-        observation, reward, ended, cut, _ = world.step(action)
+        observation, reward, ended, cut, _ = answer_of("step", world.step(action))
         _write(flat, observation, following[t], t + 1)
         rewards[t] = reward_of(reward, t + 1)
         actions[t], probabilities[t], episodes[t] = action, probability or 1.0, episode
         terminated[t], truncated[t] = ended, (cut or t == n_steps - 1) and not ended
         if ended or cut:
             episode += 1
-            observation, _ = world.reset()
+            observation, _ = answer_of("reset", world.reset())
     return {
         "observations": observations, "actions": actions, "rewards": rewards, "next_observations": following,
         "terminated": terminated, "truncated": truncated, "episodes": episodes,

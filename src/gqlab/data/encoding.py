@@ -25,7 +25,7 @@ def fit_encoder(encoder: Any, data: Transitions) -> Any:
     made = as_encoder(encoder)
     if not hasattr(made, "n_features_out_"):
         made = clone(made)
-        names = data.observation_names or (data.layout and data.layout.names)
+        names = (data.layout and data.layout.names) or data.observation_names
         if isinstance(made, TileCoder):
             made.describe(names, getattr(data.layout, "categories", {}))
         if isinstance(made, Foreign):

@@ -187,4 +187,6 @@ class Transitions(FromSources):
         >>> gq.Transitions.from_parquet(path).fingerprint == data.fingerprint
         True
         """
+        if self.observation_size == 0:
+            raise ValueError("observations have no numbers: a Parquet file cannot hold them")
         write_whole(parquet.resolved(path), parquet.writer(self.chunks(), self.n_actions, self.schema))

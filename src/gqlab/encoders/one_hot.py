@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gqlab.encoders.base import MOST_FEATURES, Encoder, counts, encode_row
+from gqlab.encoders.base import Encoder, counts, encode_row
 from gqlab.encoders.spaces import Flattener
 from gqlab.engine.compiled import entry
 from gqlab.support import checks
@@ -16,6 +16,9 @@ from gqlab.support.checks import FloatArray
 
 #: float64 represents all whole numbers up to here.
 LARGEST = 2.0**53
+
+#: The most values of all numbers together: they are listed, which takes half a second for so many.
+MOST_VALUES = 2**26
 
 
 class OneHotRule(NamedTuple):
@@ -101,7 +104,8 @@ class OneHot(Encoder):
                 f"space: dimension {i} is from {low[i]:g} to {high[i]:g}, expected whole numbers (Discrete)"
             )
         if self.n_values is None:
-            checks.memory("space", "OneHot", int((high - low + 1).sum()))
+            if (high - low + 1).sum() > MOST_VALUES:
+                raise ValueError(f"space has {(high - low + 1).sum():.3g} values, expected at most {MOST_VALUES:,}")
             self._build([np.arange(a, b + 1) for a, b in zip(low, high, strict=True)])
         else:
             self._build([])
@@ -137,11 +141,10 @@ class OneHot(Encoder):
     def _build(self, values: list[FloatArray]) -> None:
         if self.n_values is not None:
             each = counts("n_values", self.n_values, self.n_features_in_)
-            checks.memory("n_values", self.n_values, int(each.sum()))
+            if each.sum() > MOST_VALUES:
+                raise ValueError(f"n_values is {checks.shown(self.n_values)}, expected at most {MOST_VALUES:,} in all")
             values = [np.arange(m, dtype=float) for m in each.tolist()]
         K = sum(map(len, values))
-        if K > MOST_FEATURES:
-            raise ValueError(f"n_values: {K:,} values, expected at most {MOST_FEATURES:,}")
         self.values_ = values
         starts = np.cumsum([0, *map(len, values)])
         self._set(OneHotRule(np.concatenate(values), starts), K, len(values))

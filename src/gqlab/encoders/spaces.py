@@ -261,6 +261,17 @@ def _leaves(space: Any, path: tuple[Any, ...]) -> Any:
             )
 
 
+#: What an environment answers.
+ANSWERS = {"step": "(observation, reward, terminated, truncated, info)", "reset": "(observation, info)"}
+
+
+def answer_of(name: str, answer: Any) -> Any:
+    """What ``env.step`` or ``env.reset`` returned; ``ValueError`` unless it is as many things as it should be."""
+    if not isinstance(answer, tuple | list) or len(answer) != ANSWERS[name].count(",") + 1:
+        raise ValueError(f"env: {name} returned {checks.shown(answer)}, expected {ANSWERS[name]}")
+    return answer
+
+
 def reward_of(reward: Any, step: int) -> float:
     """The reward of a step of an environment as a number; ``ValueError`` where it is none.
 

@@ -15,6 +15,7 @@ from gqlab.algorithms.schedules import Decay, join_schedules
 from gqlab.engine.cells import Cell, Resumable, Settings
 from gqlab.engine.loop import DeviceTask, KeptFirst, Parts, Records, RunPlan, Runs
 from gqlab.engine.memory import Room, compiled_size, declared, dtype_of, is_unrolled
+from gqlab.engine.ranges import check_kept, kept_arrays
 from gqlab.measure.compiled import exact_tables
 from gqlab.measure.watch import QUANTITIES, Unwatched, Watching, watch_parameters
 from gqlab.operators import OPERATORS
@@ -120,15 +121,16 @@ class Group:
             most={name: max(getattr(cell.algorithm, name) for cell in cells) for name in parameters(self.estimator)},
         )
 
+    def sizes_of(self, cell: Cell) -> Sizes:
+        """The sizes that a cell needs by itself."""
+        return self._sizes([cell], [self.problems[self.place[cell.problem]]])
+
     def kept_columns(self, cell: Cell) -> dict[str, tuple[bool, slice]]:
         """Where a cell's kept arrays are, and whether among the numbers.
 
         Arrays have the size that the largest cell needs; each cell keeps only what it needs itself.
         """
-        if not self.kept:
-            return {}
-        sizes = self._sizes([cell], [self.problems[self.place[cell.problem]]])
-        own = declared(self.estimator, sizes) | {f"watch.{k}": v for k, v in declared(self.watch, sizes).items()}
+        own = kept_arrays(self.estimator, self.sizes_of(cell), self.watch) if self.kept else {}
         return {name: (k.is_number, slice(k.first, k.first + own[name].size)) for name, k in self.kept.items()}
 
     def per_run(self, values: Sequence[Any], dtype: Any = np.int64) -> NDArray[Any]:
@@ -196,9 +198,10 @@ class Group:
         for kept in self.kept.values():
             (numbers if kept.is_number else counts)[:, kept.first : kept.first + kept.array.size] = kept.array.fill
         if cell.resume is not None:
+            check_kept(cell.resume, self.estimator, self.sizes_of(cell), self.watch)
             for name, (is_number, where) in self.kept_columns(cell).items():
                 columns = (numbers if is_number else counts)[:, where]
-                columns[...] = _remembered(cell.resume, name, columns)
+                columns[...] = cell.resume.memory[name]
         if cell.resume is not None:
             before = cell.resume
             return Runs(
@@ -281,15 +284,6 @@ def _check_parameter(name: str, value: float, dtype: str) -> None:
         raise ValueError(f"{name} is too small for {dtype}")
     if math.isinf(held) and math.isfinite(value) and not name.startswith("radius"):
         raise ValueError(f"{name} is too large for {dtype}")
-
-
-def _remembered(before: Resumable, name: str, columns: NDArray[Any]) -> NDArray[Any]:
-    """What the result to be resumed has kept under a name."""
-    values = before.memory.get(name)
-    if values is None or (values.shape, values.dtype) != (columns.shape, columns.dtype):
-        found = "nothing" if values is None else f"{values.dtype}{values.shape}"
-        raise ValueError(f"resume: that result keeps {found} of {name}, expected {columns.dtype}{columns.shape}")
-    return values
 
 
 def _old_records(before: Resumable, updates: NDArray[np.int64], every: int, view: dict[str, NDArray[Any]]) -> None:

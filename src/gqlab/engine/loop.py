@@ -16,6 +16,7 @@ from gqlab.engine.records import next_recorded, record_row
 from gqlab.estimators.base import NEVER, answer, begin, next_begin, step
 from gqlab.measure.watch import look, write_watched
 from gqlab.rules.dispatch import at, rule
+from gqlab.rules.memory import MOST, Sizes
 from gqlab.rules.point import put, take
 from gqlab.rules.vectors import entry_of
 from gqlab.samples.random import OUTPUT, unit, word
@@ -50,6 +51,16 @@ class Runs(NamedTuple):
     diverged_at: Any  # (n_runs,)  the update that would have overflowed; −1: none
     kept_numbers: Any  # (n_runs, …)  what the estimator and the watch keep
     kept_counts: Any  # (n_runs, …)
+
+    def ranges(self, n: Sizes) -> dict[str, tuple[float, float]]:
+        return {
+            "cursor": (0, 2**32),
+            "updates": (0, NEVER + 1),  # NEVER: it has diverged
+            "next_output": (0, 2 * NEVER),
+            "output_update": (-1, 2 * NEVER),
+            "diverged_at": (-1, MOST),
+            "kept_counts": (0, 0),  # those of results are checked by the arrays that they belong to
+        }
 
 
 class Records(NamedTuple):

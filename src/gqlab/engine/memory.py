@@ -68,6 +68,9 @@ def declared(kind: Any, n: Sizes) -> dict[str, Array]:
     ):
         if name not in known:
             raise ValueError(f"{kind.__name__}: {name} is not {where}")
+    for name, array in arrays.items():
+        if array.within is None and array.kind in (SAMPLE, INDEX, COUNT):
+            raise ValueError(f"{kind.__name__}: {name} holds whole numbers: say in memory() what they are within")
     return arrays
 
 

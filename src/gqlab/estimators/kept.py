@@ -138,7 +138,7 @@ class SVRGKept(NamedTuple):
     def memory(n: Sizes) -> dict[str, Array]:
         vectors = dict.fromkeys(("theta_tilde", "omega_tilde"), near(n.d))
         work = {"q": near(n.A), "w": near(n.A), "c": near(n.A + 2), "c_tilde": near(n.A + 2)}
-        return {**vectors, "since": near(1, COUNT, fill=BEFORE_THE_FIRST), **work}
+        return {**vectors, "since": near(1, COUNT, fill=BEFORE_THE_FIRST, within=(0, 2 * BEFORE_THE_FIRST)), **work}
 
     def enter(self, samples, x, n, point, d, A):
         add_reference(self, samples, x, 1.0, point, d, A)

@@ -16,7 +16,7 @@ from gqlab.estimators.svrg import batch_memory, new_batch
 from gqlab.rules.dispatch import rule
 from gqlab.rules.gradient import evaluate
 from gqlab.rules.lagged import as_it_was, descend_and_sum, note_place, steer
-from gqlab.rules.memory import COUNT, Array, Sizes, far, near
+from gqlab.rules.memory import COUNT, MOST, Array, Sizes, far, near
 from gqlab.rules.vectors import N_NUMBERS
 from gqlab.samples.random import BATCH_INDEX, below, word
 from gqlab.samples.streams import draw, key
@@ -44,7 +44,7 @@ class LaggedSAGA(NamedTuple):
     def memory(n: Sizes) -> dict[str, Array]:
         return {
             "T": far(n.samples * (n.A + 2), kept=True),
-            "count": far(n.samples, COUNT, kept=True),
+            "count": far(n.samples, COUNT, kept=True, within=(0, MOST)),
             **{"q": near(n.A), "w": near(n.A), "c": near(n.A + 2), "change": near(n.A + 2)},
         }
 

@@ -23,7 +23,7 @@ from gqlab.estimators.needs import Need, Needs
 from gqlab.rules.dispatch import routine, rule
 from gqlab.rules.gradient import action_values, add, improve
 from gqlab.rules.linear_algebra import eigen, pseudo_inverse
-from gqlab.rules.memory import COUNT, DOUBLE, Array, Sizes, far
+from gqlab.rules.memory import COUNT, DOUBLE, MOST, Array, Sizes, far
 from gqlab.rules.point import move_to
 from gqlab.samples.streams import draw
 
@@ -84,11 +84,18 @@ class LeastSquares(NamedTuple):
         vectors = ("phi", "phi_hat", "m", "omega", "gradient", "rotated", "theta", "tried", "found")
         return {
             **{name: far(size, DOUBLE, kept=True) for name, size in kept.items()},
-            "state": far(S, COUNT, kept=True),
-            "row_of": far(S, COUNT, kept=True, fill=-1),
-            **dict.fromkeys(("n_met", "next", "next_anew"), far(1, COUNT, kept=True)),
+            "state": far(S, COUNT, kept=True, within=(0, S)),
+            "row_of": far(S, COUNT, kept=True, fill=-1, within=(-1, S)),
+            "n_met": far(1, COUNT, kept=True, within=(0, S + 1)),
+            **dict.fromkeys(("next", "next_anew"), far(1, COUNT, kept=True, within=(0, 2 * MOST))),
             **{name: far(size, DOUBLE) for name, size in (work | dict.fromkeys(vectors, d)).items()},
         }
+
+    def fault(self, n: Sizes) -> str:
+        """``state`` and ``row_of`` are each other's inverse."""
+        n_met = int(self.n_met[0])
+        alike = np.array_equal(self.row_of[self.state[:n_met]], np.arange(n_met))
+        return "" if alike and np.count_nonzero(self.row_of >= 0) == n_met else "row_of is not the inverse of state"
 
     def begin(self, world, point, cursor, u, d, A):
         for i in range(d):

@@ -17,7 +17,7 @@ from gqlab.estimators.kept import SAGAKept
 from gqlab.estimators.lagged_forms import LaggedSAGA
 from gqlab.estimators.needs import Need, Needs
 from gqlab.rules.gradient import evaluate, scatter
-from gqlab.rules.memory import COUNT, Array, Sizes, far, near
+from gqlab.rules.memory import COUNT, MOST, Array, Sizes, far, near
 from gqlab.rules.point import descend_from
 from gqlab.samples.streams import draw
 
@@ -53,7 +53,7 @@ class SAGA(NamedTuple):
         return {
             **dict.fromkeys(("G_sum", "H_sum"), near(n.d, kept=True)),
             "T": far(n.samples * (n.A + 2), kept=True),
-            "count": far(n.samples, COUNT, kept=True),
+            "count": far(n.samples, COUNT, kept=True, within=(0, MOST)),
             **dict.fromkeys(("G_mean", "H_mean"), near(n.d)),
             **{"q": near(n.A), "w": near(n.A), "c": near(n.A + 2), "change": near(n.A + 2)},
         }

@@ -70,7 +70,7 @@ class SVRG(NamedTuple):
     def memory(n: Sizes) -> dict[str, Array]:
         return {
             **dict.fromkeys(("theta_tilde", "omega_tilde", "G_tilde", "H_tilde"), near(n.d)),
-            **{"q": near(n.A), "w": near(n.A), "c": near(n.A + 2), "x": near(1, INDEX)},
+            **{"q": near(n.A), "w": near(n.A), "c": near(n.A + 2), "x": near(1, INDEX, within=(0, max(1, n.samples)))},
             **batch_memory(n),
         }
 
@@ -94,6 +94,11 @@ class SVRG(NamedTuple):
         evaluate(samples, x, point.theta, point.omega, self.q, self.w, self.c, d, A)
         subtract_reference(self, samples, x, d, A)
         return descend_from(point, samples, x, self.c, (self.G_tilde, self.H_tilde), rates, d, A)
+
+    def fault(self, n: Sizes) -> str:
+        """Every next state has one of the slots, or none."""
+        taken = self.slot[self.slot != EMPTY]
+        return "slot holds a place that there is not" if (taken >= len(self.V)).any() else ""
 
     def count_batch(self, count):
         count[:] = 0.0
@@ -167,11 +172,11 @@ def batch_memory(n: Sizes) -> dict[str, Array]:
     size = M if growth == GROWTH_UNIT and not keeps_all else n.updates
     n_slots = min(size, n.states)
     return {
-        "batch": far(size, SAMPLE),
-        "n_batch": near(1, COUNT),
-        "n_visited": near(1, COUNT),
-        "visited": far(n_slots, INDEX),
-        "slot": far(n.states, INDEX, fill=EMPTY),
+        "batch": far(size, SAMPLE, within=(0, max(1, n.samples))),
+        "n_batch": near(1, COUNT, within=(0, size + 1)),
+        "n_visited": near(1, COUNT, within=(0, n_slots + 1)),
+        "visited": far(n_slots, INDEX, within=(0, max(1, n.states))),
+        "slot": far(n.states, INDEX, fill=EMPTY, within=(0, EMPTY + 1)),
         "V": far(n_slots),
         "w_tilde": far(n_slots * n.A),
         "correction": far(n_slots),

@@ -13,6 +13,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from gqlab.estimators.needs import Need, Needs
 from gqlab.rules.dispatch import by_type, rule
 from gqlab.rules.gradient import add, add_block, coefficients, next_value, td_terms
@@ -68,9 +70,19 @@ class Traces(NamedTuple):
     def memory(n: Sizes) -> dict[str, Array]:
         return {
             **{"q": near(n.A), "w": near(n.A), "c": near(n.A + 2), "z": far(n.trajectories * n.d)},
-            **dict.fromkeys(("where", "place"), far(n.trajectories * n.d, INDEX)),
-            **dict.fromkeys(("n", "fresh"), far(n.trajectories, COUNT)),
+            "where": far(n.trajectories * n.d, INDEX, within=(0, n.d)),
+            "place": far(n.trajectories * n.d, INDEX, within=(0, n.d + 1)),
+            "n": far(n.trajectories, COUNT, within=(0, n.d + 1)),
+            "fresh": far(n.trajectories, COUNT, within=(0, 2)),
         }
+
+    def fault(self, n: Sizes) -> str:
+        """``where`` and ``place`` are each other's inverse."""
+        rows = len(self.n), -1
+        for size, where, place in zip(self.n, self.where.reshape(rows), self.place.reshape(rows), strict=True):
+            if np.count_nonzero(place) != size or not np.array_equal(place[where[:size]], np.arange(1, size + 1)):
+                return "the list of a trace is not that of its entries"
+        return ""
 
     def break_trace(self, e):
         self.fresh[e] = 1

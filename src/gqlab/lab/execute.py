@@ -18,6 +18,7 @@ from gqlab.engine.cells import Cell, Settings
 from gqlab.engine.interrupts import stop_flag
 from gqlab.engine.layout import Group, operator_kinds
 from gqlab.engine.loop import Runs
+from gqlab.engine.ranges import SIZES
 from gqlab.estimators.needs import Need
 from gqlab.lab.results import RunResult
 from gqlab.measure.watch import QUANTITIES, Watched, check_watches
@@ -117,7 +118,7 @@ def _results(group: Group) -> list[RunResult]:
 
 def _result(group: Group, cell: Cell, updates: Any, view: dict[str, Any], runs: Runs) -> RunResult:
     settings, problem = group.settings, group.problems[group.place[cell.problem]]
-    memory = {"theta": runs.theta.copy()}
+    memory, sizes = {"theta": runs.theta.copy()}, group.sizes_of(cell)
     for name, (is_number, where) in group.kept_columns(cell).items():
         memory[name] = (runs.kept_numbers if is_number else runs.kept_counts)[:, where].copy()
     watched = {
@@ -146,6 +147,7 @@ def _result(group: Group, cell: Cell, updates: Any, view: dict[str, Any], runs: 
             "record_every": settings.record_every,
             "dtype": settings.dtype,
             "device": settings.device,
+            "sizes": {name: getattr(sizes, name) for name in SIZES},
             "watch": [asdict(watch) for watch in settings.watch],
             "versions": {
                 "gqlab": __version__,

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from gqlab import algorithms
 from gqlab.algorithms import Algorithm
 from gqlab.engine.cells import DTYPES
+from gqlab.engine.ranges import check_saved
 from gqlab.engine.records import record_count, recorded_updates
 from gqlab.estimators.base import NEVER
 from gqlab.lab.floor import floor_multiple
@@ -310,6 +311,7 @@ class RunResult:
         try:
             self._check_arrays()
             self._check_counts()
+            self._check_memory()
         except Exception as error:
             raise ValueError(one_line(error)) from None
 
@@ -368,6 +370,12 @@ class RunResult:
             raise ValueError("what was watched is not what metadata says")
         for name, kind in (("problem", str), ("versions", dict)):
             checks.instance(name, metadata[name], kind, f"a {kind.__name__}")
+
+    def _check_memory(self) -> None:
+        """Results of before 0.2 do not say of what sizes they are: theirs is checked where they are resumed."""
+        sizes = self.metadata.get("sizes")
+        if sizes is not None:
+            check_saved(self, self.algorithm, sizes)
 
 
 def check_result(name: str, value: object) -> None:

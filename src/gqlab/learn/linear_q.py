@@ -25,7 +25,7 @@ from gqlab.operators.saved import operator_from_dict, operator_to_dict
 from gqlab.policies import Policy, as_policy
 from gqlab.support import checks
 from gqlab.support.checks import FloatArray
-from gqlab.support.files import read_arrays, write_arrays
+from gqlab.support.files import one_line, read_arrays, reading, write_arrays
 from gqlab.support.notebook import html_card
 from gqlab.support.words import counted
 
@@ -259,7 +259,7 @@ class LinearQ(Policy):
         --------
         >>> import gqlab as gq
         >>> model = gq.LinearQ([[0.0, 1.0], [1.0, 0.0]], gq.Identity(bias=False, scale=False).fit([[0, 0], [1, 1]]))
-        >>> [axes.get_title() for axes in model.plot(bounds=[(0, 1), (0, 1)])]
+        >>> [axes.get_title("left") for axes in model.plot(bounds=[(0, 1), (0, 1)])]
         ['value', 'greedy action']
         """
         from gqlab.learn.pictures import plot_model
@@ -317,20 +317,19 @@ class LinearQ(Policy):
         operators : list of classes, optional
             The class of its target, where that is an operator of your own: no file has a module imported.
         """
-        arrays = read_arrays(checks.path("path", path))
-        header = read_header(arrays, FORMAT, path, ("encoder", "target", "discount", "metadata"))
-        return cls(
-            theta=arrays["theta"],
-            encoder=saved_encoder(header, arrays, encoder),
-            target=FixedPolicy(arrays["policy"])
-            if "policy" in arrays
-            else operator_from_dict(header["target"], operators),
-            discount=header["discount"],
-            history={name.removeprefix("history."): v for name, v in arrays.items() if name.startswith("history.")},
-            metadata=header["metadata"],
-            offset=header.get("offset", 0.0),
-            space=None if header.get("space") is None else layout_of(header["space"]),
-        )
+        arrays, header = read_saved(path, FORMAT, ("encoder", "target", "discount", "metadata"))
+        policy = arrays.get("policy")
+        with reading(path):
+            return cls(
+                theta=arrays["theta"],
+                encoder=saved_encoder(header, arrays, encoder),
+                target=operator_from_dict(header["target"], operators) if policy is None else FixedPolicy(policy),
+                discount=header["discount"],
+                history={name.removeprefix("history."): v for name, v in arrays.items() if name.startswith("history.")},
+                metadata=header["metadata"],
+                offset=header.get("offset", 0.0),
+                space=None if header.get("space") is None else layout_of(header["space"]),
+            )
 
 
 def _layout(space: Any, size: int) -> Layout | None:
@@ -344,13 +343,24 @@ def _layout(space: Any, size: int) -> Layout | None:
     return None if layout.is_vector or not all(type(key) in (str, int) for key in keys) else Layout(layout.parts)
 
 
+def read_saved(path: Any, wanted: str, keys: Sequence[str] = ()) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+    """The arrays of a file and its JSON header; ``ValueError`` that names it where it is damaged or another."""
+    name = checks.path("path", path)
+    try:
+        arrays = read_arrays(name)
+    except ValueError as error:
+        what = f"{name} is damaged, or not a file of {wanted.split()[0]}"
+        raise ValueError(f"{what} ({one_line(error)}): take a copy, or make it anew") from None
+    return arrays, read_header(arrays, wanted, name, keys)
+
+
 def read_header(arrays: Mapping[str, NDArray[Any]], wanted: str, path: Any, keys: Sequence[str] = ()) -> dict[str, Any]:
     """The JSON header of a file; ``ValueError`` where it is of another kind."""
     try:
         header = json.loads(str(arrays["header"]))
         if header["format"] == wanted and all(key in header for key in keys):
             return dict(header)
-    except (KeyError, TypeError, json.JSONDecodeError):
+    except (KeyError, TypeError, ValueError, RecursionError):
         pass
     raise ValueError(f"{os.fspath(path)} is not a file of {wanted.split()[0]}")
 

@@ -72,11 +72,8 @@ def action_names(model: LinearQ) -> list[str]:
 
 def names_of(model: LinearQ) -> list[str]:
     """What the numbers of an observation are called."""
-    columns = model.metadata.get("observation_columns")
-    known = (model.space.names if model.space is not None else None) or columns
-    if known is not None and len(known) == model.observation_size and all(isinstance(name, str) for name in known):
-        return list(known)
-    return [f"number {i}" for i in range(model.observation_size)]
+    known = model.space.names if model.space is not None else None
+    return list(known or model.schema.names(model.observation_size))
 
 
 def _dimensions(over: Any, names: list[str]) -> list[int]:

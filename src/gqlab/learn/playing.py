@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gqlab.encoders.spaces import reward_of
+from gqlab.encoders.spaces import answer_of, reward_of
 from gqlab.learn.environments import is_vector, make_env, single_spaces
 from gqlab.policies import Policy, as_policy
 from gqlab.support import checks
@@ -99,7 +99,7 @@ def _played(
     returns, lengths = np.zeros(n_episodes), np.zeros(n_episodes, dtype=np.int64)
     random = np.random.default_rng([seed, 1])
     for k in range(n_episodes):
-        observation, _ = env.reset(seed=int(np.random.SeedSequence([seed, k]).generate_state(1)[0]))
+        observation, _ = answer_of("reset", env.reset(seed=int(np.random.SeedSequence([seed, k]).generate_state(1)[0])))
         over = False
         look()
         while not over:
@@ -109,7 +109,7 @@ def _played(
             except ValueError as error:
                 raise ValueError(f"env: after step {lengths[k]} of episode {k}: {error}") from None
             actions = policy.best(rows) if deterministic else policy.draw(rows, random)[0]
-            observation, reward, terminated, truncated, _ = env.step(int(actions[0]))
+            observation, reward, terminated, truncated, _ = answer_of("step", env.step(int(actions[0])))
             lengths[k] += 1
             returns[k] += reward_of(reward, int(lengths[k]))
             over = terminated or truncated

@@ -28,6 +28,7 @@ from gqlab.mdp import arcs, chains, large_chains, toy_text
 from gqlab.mdp.arcs import Arcs, Given, SparseEntries
 from gqlab.support import checks
 from gqlab.support.checks import FloatArray
+from gqlab.support.words import first_of
 
 #: MDPs with at most this many states, and numbers in an (S, A, S) array, are handled as dense arrays.
 SMALL_STATES, SMALL_NUMBERS = 500, 1 << 23
@@ -201,6 +202,9 @@ class FiniteMDP(checks.Frozen):
 
     def chain(self, policy: FloatArray) -> FloatArray:
         """The state chain under ``policy`` (..., S, A), restarts included; the rows of terminal states restart."""
+        policy = checks.numbers("policy", policy)
+        if policy.shape[-2:] != self._shape:
+            raise ValueError(f"policy has shape {policy.shape}, expected (..., {self.n_states}, {self.n_actions})")
         K = np.einsum("...sa,sat->...st", policy, self.transition)
         if self.initial is not None:
             ends = K[..., self.terminal].sum(axis=-1)
@@ -248,7 +252,7 @@ class FiniteMDP(checks.Frozen):
         K = self.chain(pi) if self.is_small else self.sparse_chain(pi)
         classes = chains.recurrent_classes(K > 0 if self.is_small else K)
         if len(classes) > 1:
-            listed = " and ".join(_listed(members[members < self.n_states]) for members in classes[:2])
+            listed = " and ".join(first_of(members[members < self.n_states]) for members in classes[:2])
             raise ValueError(f"{name}: its chain has {len(classes)} recurrent classes, expected 1: states {listed}")
         if self.is_small:
             mu = np.zeros(self.n_states)
@@ -391,10 +395,6 @@ def _discount(discount: Any, P: SparseEntries) -> Given:
     places = arcs.entries("discount", discount) if found.dense is None else arcs.dense_entries(found.dense)
     bad = np.flatnonzero((places.value < 0) | (places.value >= 1))
     if len(bad):
-        value = places.value[bad[0]]
-        raise ValueError(f"discount{places.where(bad[0])} is {value}, expected at least 0 and below 1")
+        where = places.where(bad[0])
+        raise ValueError(f"discount{where} is {places.value[bad[0]]}, expected at least 0 and below 1")
     return found
-
-
-def _listed(states: NDArray[np.intp], most: int = 5) -> str:
-    return "{" + ", ".join(str(s) for s in states[:most]) + (", …" if len(states) > most else "") + "}"

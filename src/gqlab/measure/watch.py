@@ -17,7 +17,7 @@ from gqlab.estimators.base import answer
 from gqlab.measure.compiled import cumulate_policy, exact_terms, walk
 from gqlab.problems.problem import Problem
 from gqlab.rules.dispatch import by_type, rule
-from gqlab.rules.memory import COUNT, DOUBLE, Array, Sizes, far, near
+from gqlab.rules.memory import ANYTHING, COUNT, DOUBLE, MOST, Array, Sizes, far, near
 from gqlab.samples.random import WATCH_OFFSET, WATCH_WALK, below, word
 from gqlab.samples.streams import key
 from gqlab.support import checks
@@ -155,8 +155,8 @@ class Watching(NamedTuple):
     @staticmethod
     def memory(n: Sizes) -> dict[str, Array]:
         return {
-            **dict.fromkeys(("gradient", "mspbe", "reward"), near(3, DOUBLE, kept=True)),
-            "looks": near(3, COUNT, kept=True),
+            **dict.fromkeys(("gradient", "mspbe", "reward"), near(3, DOUBLE, kept=True, within=ANYTHING)),
+            "looks": near(3, COUNT, kept=True, within=(0, MOST)),
             **dict.fromkeys(("theta", "mean_delta_phi", "omega", "slope"), near(n.d, DOUBLE)),
             **dict.fromkeys(("q", "w"), near(n.A, DOUBLE)),
             **dict.fromkeys(("weights", "policy"), far(n.states * n.A, DOUBLE)),

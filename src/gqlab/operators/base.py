@@ -51,6 +51,15 @@ def below_top(q: FloatArray, sigma: float | FloatArray) -> tuple[FloatArray, Flo
         return top[..., 0], q - top, np.maximum(sigma * (q - top), LEAST_EXPONENT)
 
 
+def check_extent(n_actions: int, radius: float, diameter: float) -> tuple[int, float, float]:
+    """The arguments of ``smoothness``, checked."""
+    return (
+        checks.integer("n_actions", n_actions, least=1),
+        checks.number("radius", radius, least=0, infinite=True),
+        checks.number("diameter", diameter, least=0, infinite=True),
+    )
+
+
 @dataclass(frozen=True)
 class Smoothness:
     """How smooth an operator is on the ball of radius R, for ‖φ‖ ≤ 1 and actions whose features lie within D.

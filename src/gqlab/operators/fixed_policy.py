@@ -7,7 +7,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from gqlab.operators.base import Operator, Smoothness
+from gqlab.operators.base import Operator, Smoothness, check_extent
 from gqlab.rules.gradient import improve
 from gqlab.support import checks
 from gqlab.support.checks import FloatArray
@@ -63,6 +63,7 @@ class FixedPolicy(checks.Frozen, Operator):
 
     def smoothness(self, n_actions: int, radius: float, diameter: float = 2.0) -> Smoothness:
         """φ̂ does not depend on θ."""
+        check_extent(n_actions, radius, diameter)
         return Smoothness(0.0, 0.0, 1.0, 0.0, ("1", "0"))
 
     def check(self, n_states: int, n_actions: int) -> None:

@@ -9,7 +9,14 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from scipy.special import softmax
 
-from gqlab.operators.base import LEAST_EXPONENT, MOST_INVERSE_TEMPERATURE, Operator, Smoothness, below_top
+from gqlab.operators.base import (
+    LEAST_EXPONENT,
+    MOST_INVERSE_TEMPERATURE,
+    Operator,
+    Smoothness,
+    below_top,
+    check_extent,
+)
 from gqlab.rules.boltzmann import boltzmann, boltzmann_policy
 from gqlab.rules.dispatch import rule
 from gqlab.rules.numbers import expm1
@@ -106,6 +113,7 @@ class Mellowmax(Operator):
 
     def smoothness(self, n_actions: int, radius: float, diameter: float = 2.0) -> Smoothness:
         """φ̂ is a mean of features, and its derivative κ times their covariance."""
+        n_actions, radius, diameter = check_extent(n_actions, radius, diameter)
         return Smoothness(None, None, 1.0, self.kappa * diameter**2 / 4, ("1", "κD²/4"))
 
     def policy(self, q: FloatArray) -> FloatArray:

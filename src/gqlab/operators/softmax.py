@@ -8,7 +8,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from gqlab.operators.base import MOST_INVERSE_TEMPERATURE, Operator, Smoothness, below_top
+from gqlab.operators.base import MOST_INVERSE_TEMPERATURE, Operator, Smoothness, below_top, check_extent
 from gqlab.rules.boltzmann import boltzmann, boltzmann_policy
 from gqlab.rules.numbers import minus
 from gqlab.support import checks
@@ -80,6 +80,7 @@ class Softmax(Operator):
         >>> round(smooth.phi_hat, 4), smooth.L_phi_hat
         (1.1997, 2.0)
         """
+        n_actions, radius, diameter = check_extent(n_actions, radius, diameter)
         k1, k2 = self.sigma / 2, self.sigma**2
         if n_actions == 1:
             return Smoothness(k1, k2, 1.0, 0.0, ("1 (one action)", "0 (one action)"))

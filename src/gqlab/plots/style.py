@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import io
 import math
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import matplotlib
-
 from gqlab.support import checks
 from gqlab.support.files import write_whole
+
+try:
+    import matplotlib
+except ValueError as error:  # of a variable that some shells and notebooks set
+    raise ValueError(f"MPLBACKEND is {os.environ.get('MPLBACKEND')!r}: Matplotlib does not know it ({error})") from None
 
 STYLE = Path(__file__).with_name("gqlab.mplstyle")
 

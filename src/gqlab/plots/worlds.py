@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import matplotlib
 import numpy as np
 from numpy.typing import NDArray
 
@@ -86,6 +85,8 @@ def _draw_grid(world: PicturedWorld, shape: tuple[int, int], ax: Any) -> Any:
     cells = np.full(rows * columns, np.nan)
     live = ~world.terminal
     cells[world.state_ids[live]] = value[live]
+    import matplotlib
+
     colours = matplotlib.colormaps["cividis"].with_extremes(bad="#d0d7de")
     edges = np.arange(columns + 1) - 0.5, np.arange(rows + 1) - 0.5
     image = axes.pcolormesh(*edges, cells.reshape(shape), cmap=colours, edgecolors="white", linewidth=2)

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gqlab.rules.dispatch import by_type, rule
+from gqlab.rules.memory import Sizes
 from gqlab.rules.vectors import note, raw_entry, scale_of, shift
 
 
@@ -33,6 +34,9 @@ class BinaryBlocks(NamedTuple):
     n_active: int
     n_features: int  # K
     n_actions: int
+
+    def ranges(self, n: Sizes) -> dict[str, tuple[float, float]]:
+        return {"places": (0, n.d // n.A)}
 
     def dot(self, row, v, d):
         return dot_row(self, row, v)

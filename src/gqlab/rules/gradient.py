@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gqlab.rules.dispatch import by_type, rule
+from gqlab.rules.memory import Sizes
 
 
 class Samples(NamedTuple):
@@ -38,6 +39,10 @@ class Samples(NamedTuple):
     behavior: Any  # (n_rows,)  π_b(a|s), for the rules that need a ratio
     first_row: int  # the first row of the problem, where several share the columns,
     first_sample: int  # and its first sample
+
+    def ranges(self, n: Sizes) -> dict[str, tuple[float, float]]:
+        rows = n.states * n.A
+        return {"row": (0, rows), "next_row": (0, rows - n.A + 1)}
 
 
 # --- What the parts can do ------------------------------------------------------------------------------------------

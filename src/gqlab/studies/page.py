@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 
+from gqlab.support.printable import printable
+
 STYLE = Path(__file__).with_name("page.css")
 
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
@@ -141,7 +143,7 @@ def figure(svg: str) -> str:
 
 def whole_page(title: str, body: str, style: str = "") -> str:
     """A page with its style inside: that of all pages, and what one of them has besides."""
-    return (
+    return printable(
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"<title>{escape(title)}</title>\n"

@@ -19,6 +19,9 @@ ROW_TOLERANCE = 1e-9
 #: The most characters of a value that a message shows.
 SHOWN = 100
 
+#: The most entries of a list of things to do.
+MOST_SEVERAL = 10**7
+
 #: Bytes of this machine's memory; infinite if it cannot be determined.
 MEMORY = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if hasattr(os, "sysconf") else 2**63
 
@@ -30,7 +33,10 @@ def place(index: Any) -> str:
 
 def shown(value: Any) -> str:
     """A value in one short line."""
-    text = " ".join(repr(value).split())
+    try:
+        text = " ".join(repr(value).split())
+    except Exception as error:  # an object of the user's own
+        text = f"a {type(value).__name__} whose repr raises {type(error).__name__}"
     return text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
 
 
@@ -84,9 +90,13 @@ def one_of(name: str, value: Any, known: Iterable[str]) -> str:
 def several(name: str, value: Any) -> list[Any]:
     """One thing, or a sequence of them, as a list that is not empty."""
     try:
-        values = [value] if np.ndim(value) == 0 and not isinstance(value, Iterable) else list(value)
+        n = operator.length_hint(value, 1)
+        n = operator.length_hint(value, 1)
+        values = [value] if not isinstance(value, Iterable) else list(value) if n <= MOST_SEVERAL else None
     except Exception:
         raise ValueError(f"{name} is {shown(value)}, expected one or several in a list") from None
+    if values is None:
+        raise ValueError(f"{name} has {n:,} entries, expected at most {MOST_SEVERAL:,}")
     if not values:
         raise ValueError(f"{name} is empty")
     return values

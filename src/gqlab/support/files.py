@@ -127,6 +127,18 @@ def one_line(error: BaseException) -> str:
     return " ".join(str(error).split()) or type(error).__name__
 
 
+@contextlib.contextmanager
+def reading(path: str | os.PathLike[str]) -> Iterator[None]:
+    """What goes wrong while a file is made sense of becomes one ``ValueError`` that begins with its name."""
+    name = os.fspath(path)
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(one_line(error) if str(error).startswith(name) else f"{name}: {one_line(error)}") from None
+    except (LookupError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
+        raise ValueError(f"{name} is damaged ({type(error).__name__}: {one_line(error)})") from None
+
+
 # --- Whole or not at all --------------------------------------------------------------------------------------------
 
 

@@ -69,7 +69,7 @@ def test_bad_input_gets_one_line_and_status_2(capsys, tmp_path):
     assert not (tmp_path / "out").exists()
     assert "invalid literal for int() with base 10: 'abc'" in one_line(capsys, "--seed", "abc")
     assert "Unrecognized options: --nonsense" in one_line(capsys, "--nonsense")
-    assert "there is no command 'nothing': expected one of reproduce, list" in one_line(capsys, command="nothing")
+    assert "there is no command 'nothing': expected one of train, fit" in one_line(capsys, command="nothing")
     assert "Expected one of {reproduce, list" in one_line(capsys, command="")
 
 

@@ -236,7 +236,7 @@ class Agent(Replaying, Policy):
             for each in callbacks:
                 each.on_training_start(self)
             try:
-                with cause_first((self.algorithm.estimator, self.target.compiled)):
+                with cause_first((getattr(self.algorithm, "estimator", None), self.target.compiled)):
                     self._learn_until(end, callbacks, advance_bar)
             finally:
                 for each in callbacks:

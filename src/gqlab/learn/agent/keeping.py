@@ -27,6 +27,7 @@ from gqlab.learn.agent.live import DIVERGED, ENDED, ENDED_ALONE, STEPS, UPDATES,
 from gqlab.rules.averages import step_average
 from gqlab.rules.blocks import place_in_block, value_of
 from gqlab.rules.dispatch import at, rule
+from gqlab.rules.memory import MOST, Sizes
 from gqlab.samples.random import below, unit, word
 from gqlab.samples.streams import World, draw, key
 
@@ -64,6 +65,22 @@ class Keeping(NamedTuple):
     oldest: Any  # (n_envs + 1,)  of each trajectory: the first observation whose window is not complete,
     waiting: Any  # (n_envs + 1,)  and how many such there are
     marks: Any  # (5,)
+
+    def ranges(self, n: Sizes) -> dict[str, tuple[float, float]]:
+        return {
+            **dict.fromkeys(("after", "oldest"), (0, n.states)),
+            "end": (0, 2 * EXPLORED),
+            "trajectory": (0, n.trajectories + 1),
+            "waiting": (0, int(np.max(self.n_step)) + 1),
+            "marks": (0, MOST),
+        }
+
+    def fault(self, n: Sizes) -> str:
+        """The marks are within the tables, and in their order."""
+        marks = self.marks
+        if marks[OBSERVATIONS] <= n.states and marks[FIRST] <= marks[LAST] <= n.samples:
+            return ""
+        return f"marks are {marks.tolist()}, of tables of {n.states} observations and {n.samples} samples"
 
     def start(self, run):
         return np.uint32(0)

@@ -18,8 +18,9 @@ from gqlab.encoders.base import encode_row
 from gqlab.engine.compiled import entry
 from gqlab.estimators.base import begin, next_begin, step
 from gqlab.rules.averages import acting
-from gqlab.rules.dispatch import at, by_type, rule
+from gqlab.rules.dispatch import at, by_type, parameters, rule
 from gqlab.rules.gradient import act, action_values
+from gqlab.rules.memory import MOST, Sizes
 from gqlab.samples.random import below, stream_key, unit, word
 from gqlab.samples.streams import World
 
@@ -50,6 +51,9 @@ class TakenRule(NamedTuple):
     """The operator of Sarsa: V̄ is the value of the action that was chosen there."""
 
     action: Any  # (n_observations,)
+
+    def ranges(self, n: Sizes) -> dict[str, tuple[float, float]]:
+        return {"action": (0, n.A)}
 
     def improve(self, row, q, w, A):
         taken = self.action[row // A]
@@ -99,6 +103,32 @@ class Live(NamedTuple):
     q: Any  # (A,)
     p: Any  # (A,)
     stop: Any  # (1,)
+
+    def ranges(self, n: Sizes) -> dict[str, tuple[float, float]]:
+        return {
+            "places": (0, n.d // n.A),
+            "here": (0, n.states),
+            "status": (0, BEGAN + 1),
+            "counts": (0, MOST),
+            **dict.fromkeys(("taken", "action"), (0, n.A)),
+            **dict.fromkeys(("terminated", "stop"), (0, 2)),
+        }
+
+    def sizes(self, A: int) -> Sizes:
+        """The sizes that its arrays have."""
+        estimator = self.estimator
+        most = {name: getattr(estimator, name)[0] for name in parameters(type(estimator))}
+        return Sizes(len(self.point.answer), A, len(self.taken), len(self.samples.row), 0, most, len(self.status))
+
+    def fault(self, n: Sizes) -> str:
+        """No more transitions wait than a batch has, and each environment is at one of its own places."""
+        if self.counts[NOT_FINITE] > n.trajectories:
+            return "counts name an environment that there is not"
+        if hasattr(self.stream, "n") and self.counts[COLLECTED] >= self.stream.n[0]:
+            return f"{self.counts[COLLECTED]} transitions wait for a batch of {self.stream.n[0]}"
+        if not hasattr(self.stream, "marks") and (self.here // 2 != np.arange(len(self.here))).any():
+            return f"here is {self.here}: an environment is at the place of another"
+        return ""
 
 
 @by_type

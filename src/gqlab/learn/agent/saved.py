@@ -14,16 +14,17 @@ from numpy.typing import NDArray
 
 from gqlab import algorithms
 from gqlab.algorithms.schedules import LinearDecay
+from gqlab.engine.ranges import check_range
 from gqlab.learn.agent.replay import replay_from_dict
 from gqlab.learn.agent.saved_parts import restore_parts, saved_parts
 from gqlab.learn.agent.segments import FOLDER
 from gqlab.learn.agent.workers import SingleWorker
 from gqlab.learn.environments import env_of, recipe_of
-from gqlab.learn.linear_q import encoder_to_dict, probes_of, read_header, saved_encoder
+from gqlab.learn.linear_q import encoder_to_dict, probes_of, read_saved, saved_encoder
 from gqlab.operators import Operator
 from gqlab.operators.saved import operator_from_dict, operator_to_dict
 from gqlab.support import checks
-from gqlab.support.files import read_arrays, write_arrays
+from gqlab.support.files import reading, write_arrays
 
 if TYPE_CHECKING:
     from gqlab.learn.agent.agent import Agent
@@ -93,21 +94,38 @@ def load_agent(
     operators: Sequence[type[Operator]] | None = None,
 ) -> Agent:
     """Read an agent, and bring its environment to where it was."""
-    arrays = read_arrays(checks.path("path", path))
-    header = read_header(arrays, FORMAT, path, KEYS)
-    if env is None and header["n_envs"] > 1:
-        raise ValueError(f"env is missing: the agent had a vector environment of {header['n_envs']}")
+    arrays, header = read_saved(path, FORMAT, KEYS)
+    with reading(path):
+        n_envs = checks.integer("n_envs", header["n_envs"], least=1)
+        steps = checks.integer("steps", header["steps"], least=0, below=2**48)
+        total = checks.number("total", header["total"])
+        given, further = _arguments(header, arrays, encoder, operators)
+    if env is None and n_envs > 1:
+        raise ValueError(f"env is missing: the agent had a vector environment of {n_envs}")
     if env is None and header["env"] is None:
         raise ValueError("env is missing: cannot recreate this environment: pass env=")
-    given, further = _arguments(header, arrays, encoder, operators)
-    agent = kind(env_of(header["env"]) if env is None else env, *given, **further)
-    restore_parts(agent, arrays, header, Path(path).parent / FOLDER)
-    for name in ("returns", "lengths", "ends"):
-        getattr(agent.episodes, name).extend(arrays[f"episodes.{name}"].tolist())
-    agent._worker.steps = header["steps"]
+    with reading(path):
+        agent = kind(env_of(header["env"]) if env is None else env, *given, **further)
+        restore_parts(agent, arrays, header, Path(path).parent / FOLDER)
+        _restore_episodes(agent, arrays)
+    agent._worker.steps = steps
     if header["begun"] and isinstance(agent._worker, SingleWorker):
-        _play_again(agent._worker, arrays["actions"], header["total"])
+        with reading(path):
+            _play_again(agent._worker, arrays["actions"], total)
     return agent
+
+
+def _restore_episodes(agent: Agent, arrays: Mapping[str, NDArray[Any]]) -> None:
+    """The episodes that are over, and the actions of the one that is not."""
+    found = {name: arrays[f"episodes.{name}"] for name in ("returns", "lengths", "ends")}
+    kinds = [(array.dtype.str[1:], array.shape) for array in (*found.values(), arrays["actions"])]
+    n = found["returns"].shape
+    if kinds != [("f8", n), ("i8", n), ("i8", n), ("i8", arrays["actions"].shape)] or len(n) != 1:
+        raise ValueError(f"the file holds {kinds} as its episodes: it is damaged")
+    check_range("actions", arrays["actions"].reshape(-1), (0, agent.n_actions))
+    for name, within in (("returns", None), ("lengths", (0, 2**48)), ("ends", (0, 2**48))):
+        check_range(f"episodes.{name}", found[name], within)
+        getattr(agent.episodes, name).extend(found[name].tolist())
 
 
 def _arguments(

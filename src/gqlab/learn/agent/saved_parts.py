@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gqlab.engine.ranges import check_parameters, check_part
 from gqlab.learn.agent.core import arrays_of
 from gqlab.learn.agent.keeping import N_MARKS
-from gqlab.learn.agent.live import Live
-from gqlab.learn.agent.ranges import MOST, check_numbers
+from gqlab.learn.agent.live import DIVERGED, NOT_FINITE, Live
 from gqlab.learn.agent.room import BY_OBSERVATION, keeps, moved, packed
 from gqlab.learn.agent.segments import STAYS, Arrays, Segment, joined, read_segments, tail, write_segment
 
@@ -49,8 +49,14 @@ def restore_parts(agent: Agent, arrays: Mapping[str, NDArray[Any]], header: Any,
         _restore(array, arrays.get(f"live.{name}"), name)
     for path, values in rows.items():
         _restore(dict(arrays_of(live))[path], values, path)
-    check_numbers(live, made, agent.encoder.n_features_out_, agent.n_actions)
+    check_parameters(live, made)
+    # The encoder is not the file's. A number that has left the finite ones ends learning, and may stay anywhere.
+    check_part(live._replace(encoder=()), live.sizes(agent.n_actions), finite=not _has_ended(live))
     agent._take(live)
+
+
+def _has_ended(live: Live) -> bool:
+    return bool(live.counts[DIVERGED] or live.counts[NOT_FINITE])
 
 
 def _with_tables(
@@ -62,7 +68,7 @@ def _with_tables(
         marks is None
         or marks.shape != (N_MARKS,)
         or marks.dtype != np.int64
-        or not (0 <= marks.min() <= marks.max() < MOST)
+        or not (0 <= marks.min() <= marks.max() < 2**48)
     ):
         raise ValueError(f"the file holds {marks} as stream.marks, expected {N_MARKS} counts: it is damaged")
     segments, parts = read_segments(folder, listed)

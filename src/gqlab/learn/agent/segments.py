@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from gqlab.engine.ranges import check_range
 from gqlab.learn.agent.keeping import DROPPED_OBSERVATIONS, DROPPED_SAMPLES, LAST, OBSERVATIONS
 from gqlab.learn.agent.live import Live
 from gqlab.learn.agent.room import BY_OBSERVATION, BY_SAMPLE, part_of
@@ -158,8 +159,11 @@ def joined(live: Live, A: int, parts: list[Arrays], segments: list[Segment]) -> 
             width = len(own) // rooms[which]
             left_out = [max(dropped[which] - first, 0) * width for first in (*firsts, dropped[which])]
             out[path] = np.concatenate([part[path][n:] for part, n in zip(parts, left_out, strict=True)])
+    counted = ("samples.row", "samples.next_row", "stream.after")
+    for path in counted:
+        check_range(path, out[path], (0, 2**48))
     rows = _counted(out, -dropped[0], A)
-    for path in ("samples.row", "samples.next_row", "stream.after"):
+    for path in counted:
         rows[path] = _unsigned(path, rows[path])
     return rows
 

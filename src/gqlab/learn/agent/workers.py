@@ -10,7 +10,7 @@ import numpy as np
 
 from gqlab.encoders.foreign import Foreign
 from gqlab.encoders.one_hot import OneHot
-from gqlab.encoders.spaces import Flattener, flags_of, reward_of, rewards_of
+from gqlab.encoders.spaces import Flattener, answer_of, flags_of, reward_of, rewards_of
 from gqlab.engine.held import hold
 from gqlab.learn.agent.live import BEGAN, ENDED, ENDED_ALONE, NOT_FINITE, STEPPED, Live, live_step
 from gqlab.learn.agent.room import keeps
@@ -162,7 +162,7 @@ class SingleWorker(Worker):
 
     def begin(self) -> Any:
         """The first observation of the next episode."""
-        observation, _ = self.env.reset(seed=self.episode_seed(len(self.episodes)))
+        observation, _ = answer_of("reset", self.env.reset(seed=self.episode_seed(len(self.episodes))))
         self.actions.clear()
         self.total = 0.0
         return observation
@@ -179,7 +179,10 @@ class SingleWorker(Worker):
         action = live.action.item(0)
         while self.steps < until:
             actions.append(action)
-            observation, reward, terminated, truncated, _ = env.step(action)
+            answer = env.step(action)
+            if type(answer) is not tuple or len(answer) != 5:
+                answer_of("step", answer)
+            observation, reward, terminated, truncated, _ = answer
             self.steps += 1
             reward = reward_of(reward, self.steps)
             self.total += reward
@@ -224,7 +227,7 @@ class VectorWorker(Worker):
 
     def _advance(self, until: int, heard: Heard, agent: Any) -> bool:
         if not self.begun:
-            observation, _ = self.env.reset(seed=self.episode_seed(len(self.episodes)) % 2**31)
+            observation, _ = answer_of("reset", self.env.reset(seed=self.episode_seed(len(self.episodes)) % 2**31))
             self.live.observation[:] = self._rows(observation).ravel()
             self.totals[:], self.lengths[:] = 0.0, 0
             self.live.status[:] = BEGAN
@@ -248,7 +251,7 @@ class VectorWorker(Worker):
 
     def _step(self, heard: Heard, agent: Any) -> bool:
         live = self.live
-        observation, reward, terminated, truncated, info = self.env.step(live.action.copy())
+        observation, reward, terminated, truncated, info = answer_of("step", self.env.step(live.action.copy()))
         rows, reward = self._rows(observation), rewards_of(reward, self.width)
         terminated = flags_of("terminated", terminated, self.width)
         done = terminated | flags_of("truncated", truncated, self.width)

@@ -226,6 +226,8 @@ class Fitting:
         made = len(self.history["updates"]) - 1
         if made > self.n_passes:
             raise ValueError(f"checkpoint: {self.checkpoint} stands after pass {made}, n_passes is {self.n_passes}")
+        if not self.diverged and passes.updates > (passes.sizes.updates or 2**48):
+            raise ValueError(f"checkpoint: {self.checkpoint} is damaged: it stands after {passes.updates} updates")
         return self.n_passes + 1 if self.diverged else made + 1
 
     def end_pass(self, passes: Passes, advance_bar: Callable[[], None]) -> bool:

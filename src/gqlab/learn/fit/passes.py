@@ -186,7 +186,7 @@ class Passes:
         kind = form_for(estimator, samples.features)
         self.d, self.A = d, A = sizes.d, sizes.A
         self.algorithm, self.n_samples = algorithm, len(samples.row)
-        sizes = replace(sizes, most=values)
+        self.sizes = sizes = replace(sizes, most=values)
         checks.memory("algorithm", algorithm, sum(array.size for array in declared(kind, sizes).values()))
         self.point = point_for(kind, d, A, theta0)
         self.estimator = live_part(kind, sizes, values)
