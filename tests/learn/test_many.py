@@ -101,7 +101,7 @@ def test_a_model_shows_values_and_actions_over_the_numbers_that_are_named():
     columns = [{"name": name, "kind": "number"} for name in "xvz"]
     model = gq.LinearQ([[0.0, 1.0, 5.0], [1.0, 0.0, 0.0]], encoder, metadata={"observation_columns": columns})
     left, right = model.plot(("x", "v"), at={"z": 0.0})
-    assert (left.get_xlabel(), left.get_ylabel(), right.get_title()) == ("x", "v", "greedy action")
+    assert (left.get_xlabel(), left.get_ylabel(), right.get_title("left")) == ("x", "v", "greedy action")
     values = left.collections[0].get_array().reshape(120, 120)
     assert np.isclose(values[-1, 0], 2.0)  # x = 0, v = 2: the first action
     assert np.isclose(values[0, -1], 1.0)

@@ -259,7 +259,7 @@ class LinearQ(Policy):
         --------
         >>> import gqlab as gq
         >>> model = gq.LinearQ([[0.0, 1.0], [1.0, 0.0]], gq.Identity(bias=False, scale=False).fit([[0, 0], [1, 1]]))
-        >>> [axes.get_title() for axes in model.plot(bounds=[(0, 1), (0, 1)])]
+        >>> [axes.get_title("left") for axes in model.plot(bounds=[(0, 1), (0, 1)])]
         ['value', 'greedy action']
         """
         from gqlab.learn.pictures import plot_model
