@@ -100,18 +100,19 @@ def test_a_model_shows_values_and_actions_over_the_numbers_that_are_named():
     encoder = gq.Identity(bias=False, scale=False).fit([[0, 0, 0], [1, 2, 1]])
     columns = [{"name": name, "kind": "number"} for name in "xvz"]
     model = gq.LinearQ([[0.0, 1.0, 5.0], [1.0, 0.0, 0.0]], encoder, metadata={"observation_columns": columns})
-    left, right = model.plot(("x", "v"), at={"z": 0.0})
+    left, right = model.plot(("x", "v"), at={"z": 0.0}, bounds=[(0, 1), (0, 2)])
     assert (left.get_xlabel(), left.get_ylabel(), right.get_title("left")) == ("x", "v", "greedy action")
     values = left.collections[0].get_array().reshape(120, 120)
     assert np.isclose(values[-1, 0], 2.0)  # x = 0, v = 2: the first action
     assert np.isclose(values[0, -1], 1.0)
-    line = model.plot("v", at={"x": 1.0, "z": 0.0})
+    line = model.plot("v", at={"x": 1.0, "z": 0.0}, bounds=(0, 2))
     assert line.get_xlabel() == "v"
     for bad, message in (
         ({"over": "y"}, "over is 'y'"),
         ({"over": (0, 0)}, "two different"),
         ({"at": {"q": 1}}, "at is 'q'"),
         ({"bounds": [(1, 0), (0, 1)]}, "bounds is"),
+        ({}, "bounds is missing"),
         ({"over": (0, 1, 2)}, "one or two"),
     ):
         with pytest.raises(ValueError, match=message):

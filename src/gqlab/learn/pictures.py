@@ -110,6 +110,8 @@ def _bounds(model: LinearQ, bounds: Any, chosen: list[int]) -> tuple[FloatArray,
         if values is None:
             raise ValueError("bounds is missing: the encoder has none; expected (low, high) of each number")
         low, high = (np.array([each[k] for each in values]) for k in (0, -1))
+    if not (low[chosen] < high[chosen]).all():
+        raise ValueError("bounds is missing: the encoder has none for these numbers; expected (low, high) of each")
     return low[chosen], high[chosen]
 
 
