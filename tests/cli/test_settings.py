@@ -64,10 +64,9 @@ def test_keywords_are_typed_as_the_environment_wants_them():
         "map_name": "8x8",
     }
     assert typed_keywords("CartPole-v1", ("sutton_barto_reward=true",)) == {"sutton_barto_reward": True}
-    assert typed_keywords("LunarLander-v3", ("gravity=-9", "continuous=false")) == {
-        "gravity": -9.0,
-        "continuous": False,
-    }
+    found = typed_keywords("Pendulum-v1", ("g=9",))
+    assert found == {"g": 9.0}
+    assert type(found["g"]) is float
 
 
 @pytest.mark.parametrize(
